@@ -1,4 +1,4 @@
-import { tmpdir, userInfo } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ActionCall, type ActionParts, createActionContext } from '../calls/actions/actions.ts';
 import { languageOf, preambleOf } from '../calls/ask/prepare-context.ts';
@@ -125,6 +125,9 @@ export function composeActions(parts: ActionSources): ActionParts {
   };
 }
 
+/** A folder for temporary files that no other user has, who may have made his own. */
+const ofUser = (name: string): string => join(tmpdir(), `${name}-${process.getuid?.() ?? 'user'}`);
+
 /** Where commands of an agent run. */
 export async function composeCommandSandbox(
   { values: { app }, home }: AppConfig,
@@ -133,7 +136,7 @@ export async function composeCommandSandbox(
 ): Promise<CommandSandbox> {
   const { createCommandSandbox } = await import('../engine/modes/agent/local-tools/command-sandbox.ts');
   const isPrivate = derived.storePlace(app, home).isPrivate;
-  const kept = isPrivate ? join(tmpdir(), `polylogue-commands-${userInfo().uid}`) : join(home, 'agent-commands');
+  const kept = isPrivate ? ofUser('polylogue-commands') : join(home, 'agent-commands');
   const { agentSandbox: mode, agentNetwork: network } = app;
   const places = { home: homeDir, own: home, kept };
   return createCommandSandbox({ mode, network, childEnv, platform, projects, ...places, marks: processMarks() });
@@ -154,7 +157,7 @@ function composeAgent(parts: EngineParts, services: Omit<EngineServices, 'agent'
   const agent: ComposedAgent = {
     execute: async (call, own) => (await open()).execute(call, own),
     localTools: async run => (await open()).localTools(run),
-    close: async () => (await opened)?.close(),
+    close: async () => (await opened?.catch(() => undefined))?.close(),
   };
   return agent;
 }
@@ -177,7 +180,7 @@ async function openRunner(
     ...services,
     ...{ meter, state, git, childEnv, version },
     history: createGitHistory({ clock, childEnv, sandbox, homeDir: home, mask }),
-    backups: join(isPrivate ? tmpdir() : config.home, isPrivate ? 'polylogue-backups' : 'backups'),
+    backups: isPrivate ? ofUser('polylogue-backups') : join(config.home, 'backups'),
     commands: values.agentCommands,
     commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }, sandbox.roots),
     commandMs: values.agentCommandSeconds * 1_000,

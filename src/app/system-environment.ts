@@ -78,13 +78,12 @@ const thisMachine = ['localhost', '127.0.0.1', '[::1]'];
 
 /**
  * Sends what this process asks of the net through the configured proxy, and trusts the configured authorities. Node does
- * neither by itself for settings that come from a file, nor the first for those of the environment. Answers what ends the first.
+ * neither by itself for settings that come from a file, nor the first for those of the environment.
  */
 export async function useProxy(
   { httpsProxy, httpProxy, noProxy = [], extraCaCerts }: AppConfig['values']['app'],
   alreadyTrusted: string | undefined,
-): Promise<() => void> {
-  let restore = () => {};
+): Promise<void> {
   if (httpsProxy !== undefined || httpProxy !== undefined) {
     const { setGlobalProxyFromEnv } = await import('node:http');
     if (typeof setGlobalProxyFromEnv !== 'function')
@@ -92,7 +91,7 @@ export async function useProxy(
         `Node ${process.versions.node} cannot send what a program asks through HTTPS_PROXY or HTTP_PROXY.`,
         { next: 'Update to Node 24.14 or newer, or leave both out of the environment and settings of Polylogue.' },
       );
-    restore = setGlobalProxyFromEnv({
+    setGlobalProxyFromEnv({
       ...(httpsProxy !== undefined && { https_proxy: proxyAddress(httpsProxy, 'HTTPS_PROXY') }),
       ...(httpProxy !== undefined && { http_proxy: proxyAddress(httpProxy, 'HTTP_PROXY') }),
       no_proxy: [...thisMachine, ...noProxy].join(','),
@@ -100,7 +99,6 @@ export async function useProxy(
   }
   // What the environment names, Node has read before the first line of any program.
   if (extraCaCerts !== undefined && extraCaCerts !== alreadyTrusted) await trust(extraCaCerts);
-  return restore;
 }
 
 /** Names without a scheme are common and mean http; other schemes than http and https can't be spoken here. */

@@ -71,9 +71,9 @@ export interface SpendLimitParts {
 /** A process that died in the middle of a call holds its money for this long. */
 const holdMs = 3_600_000;
 
-/** How often, in milliseconds, a ledger is tried that failed, how many times, and how many entries wait for it at most. */
+/** How often and how long, in milliseconds, a ledger is tried that failed, and how many entries wait for it at most. */
 const lateEveryMs = 2_000;
-const lateTries = 1_800;
+const lateMs = 3_600_000;
 const maxLate = 10_000;
 
 /** Sums of dollars are off by less than this. */
@@ -91,6 +91,7 @@ export class SpendLimits {
   readonly #writing = new Set<Promise<void>>();
   /** What the ledger could not take so far. */
   readonly #late = new Set<() => void>();
+  #stopTimer: (() => void) | undefined;
 
   constructor(parts: SpendLimitParts) {
     this.parts = parts;
@@ -201,18 +202,20 @@ export class SpendLimits {
   async record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
     if (!entry && hold === undefined) return;
     const named = entry && { ...entry, id: this.parts.random.uuid() };
-    await this.#write(() => this.parts.ledger.add(named, hold, unhurried), lateTries);
+    await this.#write(() => this.parts.ledger.add(named, hold, unhurried));
   }
 
-  #write(add: () => Promise<void>, triesLeft: number): Promise<void> {
+  /** `since`: when the ledger failed first. */
+  #write(add: () => Promise<void>, since?: number): Promise<void> {
     const { clock, emit } = this.parts;
     const done: Promise<void> = add()
       .catch(error => {
         // It was done and is paid for; only the sums lack it, until the ledger works again.
-        if (triesLeft === lateTries) warnFrom(emit, 'ledger')(error);
-        if (triesLeft === 0 || this.#late.size >= maxLate) return;
-        if (this.#late.size === 0) clock.after(lateEveryMs, () => void this.flush());
-        this.#late.add(() => void this.#write(add, triesLeft - 1));
+        if (since === undefined) warnFrom(emit, 'ledger')(error);
+        const now = clock.monotonic();
+        if (now - (since ?? now) > lateMs || this.#late.size >= maxLate) return;
+        this.#late.add(() => void this.#write(add, since ?? now));
+        this.#stopTimer ??= clock.after(lateEveryMs, () => void this.flush());
       })
       .finally(() => this.#writing.delete(done));
     this.#writing.add(done);
@@ -221,6 +224,8 @@ export class SpendLimits {
 
   /** Resolves when the ledger has everything that it takes. */
   async flush(): Promise<void> {
+    this.#stopTimer?.();
+    this.#stopTimer = undefined;
     for (const again of this.#late) again();
     this.#late.clear();
     while (this.#writing.size > 0) await Promise.all(this.#writing);
@@ -228,8 +233,7 @@ export class SpendLimits {
 
   /** Otherwise no later question has to know what this one cost: its entry goes into the ledger with the answer. */
   #isLedgerLimited(): boolean {
-    const { perThread, perDay } = this.parts.caps;
-    return perThread !== undefined || perDay !== undefined;
+    return (this.parts.caps.perThread ?? this.parts.caps.perDay) !== undefined;
   }
 
   #limitsOf({ payer }: Payment): { thread?: number | undefined; day?: number | undefined } {

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import http, { createServer } from 'node:http';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createPolylogue } from '../../src/index.ts';
 import { runProgram } from '../cli/run-program.ts';
 import { vendorEnv } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
@@ -105,19 +104,4 @@ describe('a proxy', () => {
     expect(code).toBe(2);
     expect(err).toContain('NODE_EXTRA_CA_CERTS');
   });
-});
-
-it('is the proxy of a program for as long as its Polylogue lives', async () => {
-  const vendor = await startOpenAi();
-  const proxy = await startProxy(Number(new URL(vendor.url).port));
-  const own = http.globalAgent;
-  const polylogue = await createPolylogue({
-    env: {},
-    settings: { OFFLINE: 'on', HTTP_PROXY: `http://${proxy.address}` },
-  });
-  expect(http.globalAgent).not.toBe(own);
-  await polylogue.cleanup();
-  expect(http.globalAgent).toBe(own);
-  await proxy.close();
-  await vendor.close();
 });

@@ -375,6 +375,27 @@ describe('the meter before the models', () => {
     await roomy.flush();
   });
 
+  it('counts what was spent during a long outage, however often it was looked at meanwhile', async () => {
+    const { add } = store.spend;
+    let tries = 0;
+    store.spend.add = async () => {
+      tries++;
+      throw new Error('down');
+    };
+    const meter = meterOf({});
+    await meter.ask(questionOf());
+    for (let minute = 0; minute < 10; minute++) {
+      for (let second = 0; second < 60; second += 2) await clock.advance(2_000);
+      await meter.flush();
+    }
+    expect(tries).toBeLessThan(400);
+    expect(warnings).toHaveLength(1);
+    store.spend.add = add;
+    await clock.advance(2_000);
+    await meter.flush();
+    expect(await rows()).toMatchObject([{ calls: 1 }]);
+  });
+
   it('goes on without a ledger that fails, and says so in the log', async () => {
     const meter = meterOf({});
     await store.close();

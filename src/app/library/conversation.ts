@@ -293,9 +293,9 @@ export interface ConversationOptions extends SendDefaults {
 export function createConversation(send: SendIn, uuid: () => string, options: ConversationOptions): Conversation {
   const { history = [], ...defaults } = copyOf(options);
   let id = uuid();
-  let turns: readonly Message[] = [...history];
+  let turns: readonly Message[] = structuredClone([...history]);
   // What the program has in its hands, and may change.
-  let shown = turns;
+  let shown = structuredClone(turns);
   let usage = noUsage;
   let age = 0;
   const queue = createQueue();

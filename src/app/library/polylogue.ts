@@ -130,11 +130,11 @@ export async function createPolylogue(options: PolylogueOptions = {}): Promise<P
   const sources = { env, argvFlags: {}, homeDir, platform, cwd, readFile: readIfPresent };
   const { config, extensions } = await loadAppConfig(sources, options);
   checkSettings(options.settings ?? {}, [...config.variables]);
-  const restoreProxy = await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
+  await useProxy(config.values.app, process.env.NODE_EXTRA_CA_CERTS);
   // A program calls tools by name: none costs it anything by being offered. What the operator switched off stays so.
   const withAllTools = withValues(config, { profile: 'full' });
   const product = await createProduct(withAllTools, { ...environment, cwd, childEnv: env, extensions });
-  return composePolylogue(product, config, emitter, environment.random.uuid, restoreProxy);
+  return composePolylogue(product, config, emitter, environment.random.uuid);
 }
 
 /** The oldest releases of Node whose SQLite does not damage files that several programs write to. */
@@ -147,13 +147,7 @@ function checkNode(version: string): void {
   });
 }
 
-function composePolylogue(
-  product: Product,
-  config: AppConfig,
-  emitter: Emitter,
-  uuid: () => string,
-  onClosed: () => void,
-): Polylogue {
+function composePolylogue(product: Product, config: AppConfig, emitter: Emitter, uuid: () => string): Polylogue {
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
@@ -191,7 +185,6 @@ function composePolylogue(
   const cleanup = async () => {
     over.abort(closed());
     await product.close();
-    onClosed();
   };
   return {
     send: request => send(uuid(), request),

@@ -89,8 +89,10 @@ async function* eventsOf(
 /** A request that ends with `over` too. What is no request, or has no signal for one, is refused where it is sent. */
 export function withSignal(request: SendRequest, over: AbortSignal): SendRequest {
   const own = soundSignal(request);
-  const isSound = isRecord(request) && (own ?? request.signal) === own;
-  return isSound ? { ...request, signal: own ? AbortSignal.any([over, own]) : over } : request;
+  if (!isRecord(request) || (own ?? request.signal) !== own) return request;
+  // With what it inherits, which is refused where it is sent.
+  const kept: SendRequest = Object.create(Object.getPrototypeOf(request));
+  return Object.assign(kept, request, { signal: own ? AbortSignal.any([over, own]) : over });
 }
 
 /** A program without types may have given anything. */

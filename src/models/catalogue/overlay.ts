@@ -64,7 +64,13 @@ const entrySchema = () =>
     allow_code_generation: z.boolean().optional(),
     default_reasoning_effort: z.enum(efforts).optional(),
     /** What Azure serves the model as. */
-    deployment: z.string().trim().min(1).max(200).optional(),
+    deployment: z
+      .string()
+      .trim()
+      .min(1)
+      .max(200)
+      .regex(/^[^,=]*$/, 'holds a comma or an equals sign')
+      .optional(),
     /** Marks those of the custom endpoint in a file that has OpenRouter's too. */
     is_custom: z.boolean().optional(),
     // Part of the form, but nothing here depends on them.
@@ -144,7 +150,9 @@ function usableAliases(
     const isOther = owner && alias !== name && !sameModel(owner, { ...owner, id: name });
     return isOther ? `is the id of a model of ${owner.provider}` : undefined;
   };
-  const named = entry.deployment === undefined ? entry.aliases : [...(entry.aliases ?? []), name];
+  // Also the name of its model, where no other has that for an alias.
+  const isFree = !claimed.has(name) && !models.some(({ aliases }) => aliases.includes(name));
+  const named = entry.deployment !== undefined && isFree ? [...(entry.aliases ?? []), name] : entry.aliases;
   return named?.filter(alias => {
     if (alias === idOf(entry).toLowerCase()) return false;
     const problem = problemOf(alias);
@@ -231,7 +239,11 @@ export const deploymentsIn = (files: readonly ModelsFile[]): string[] =>
   files
     .flatMap(listsOf)
     .flatMap(([provider, list]) => (provider === 'azure' ? recordsIn(isRecord(list) ? list.models : list) : []))
-    .flatMap(({ deployment, model_name: model }) => (deployment === undefined ? [] : [`${deployment}=${model}`]));
+    .flatMap(({ deployment, model_name: model }) =>
+      typeof deployment === 'string' && /^[^,=]+$/.test(deployment) && typeof model === 'string'
+        ? [`${deployment}=${model}`]
+        : [],
+    );
 
 /** Lays the operator's files over the models, in order; later ones win. */
 export function overlayFiles(models: readonly ModelInfo[], files: readonly ModelsFile[], providers: readonly string[]) {

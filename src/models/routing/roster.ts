@@ -347,5 +347,6 @@ export function wantedProvider<Offer extends { model: ModelInfo }>(
   isWide: (offer: Offer) => boolean,
 ): readonly Offer[] {
   const own = offers.filter(({ model }) => model.provider === from?.provider);
-  return from && (from.always || own.some(isWide) || !offers.some(isWide)) ? own : offers;
+  const serves = own.some(isWide) || (own.length > 0 && !offers.some(isWide));
+  return from && (from.always || serves) ? own : offers;
 }

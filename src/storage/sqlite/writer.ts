@@ -176,8 +176,10 @@ class Writer {
   }
 
   #open(now: number, thorough: boolean): Held {
-    if (this.#held && this.#held.inode === inodeOf(this.#options.file)) return this.#held;
-    const formerLog = this.#held?.log;
+    const held = this.#held;
+    const isSame = held?.inode === inodeOf(this.#options.file);
+    if (held && isSame && !thorough) return held;
+    const formerLog = isSame ? undefined : held?.log;
     this.#drop();
     const onWarning = (warning: string) => void this.#answers.push({ warning });
     const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning, formerLog });
@@ -187,7 +189,6 @@ class Writer {
 
   #inspect(now: number): { repaired: boolean } {
     if (Math.abs(now - this.#inspectedAt) < inspectedForMs) return { repaired: false };
-    this.#drop();
     const { repaired } = this.#open(now, true);
     if (!repaired) this.#inspectedAt = now;
     return { repaired };

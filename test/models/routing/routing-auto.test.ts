@@ -170,6 +170,15 @@ describe('the default model', () => {
     if (providers[0] === 'ollama') expect(candidates.every(({ model }) => model.provider === 'ollama')).toBe(true);
   });
 
+  it('gives its place to another provider where its own has nothing for the call', () => {
+    const seeing = { configured: ['groq', 'openai'], needs: { vision: true }, promptTokens: 400_000 };
+    const denied = loadCatalogue().flatMap(({ provider, id, input }) =>
+      provider === 'groq' && input.includes('image') ? [id] : [],
+    );
+    const policy = { defaultModel: 'groq:nope', autoCostLimit: 0.0001, denied };
+    expect(resolve(undefined, { ...seeing, policy }).candidates[0]?.model.provider).toBe('openai');
+  });
+
   it('is refused where it was bound for this machine, which has no model that may be used', () => {
     const policy = {
       defaultModel: 'ollama:qwen3:8b',

@@ -439,7 +439,7 @@ describe('the SQLite store', () => {
   });
 
   // As a backup is put back: SQLite would take what the old file left in its log for the new one's.
-  it.each(['a reader', 'a writer'])(
+  it.each(['a reader', 'a writer', 'a repair'])(
     'is the file that was moved into its place, without the log of the one before, to %s',
     async first => {
       const [store, other] = [place.open(), place.open()];
@@ -450,6 +450,7 @@ describe('the SQLite store', () => {
       await liveThread(other, kept.id);
       renameSync(`${place.file}.backup`, place.file);
       if (first === 'a writer') await threadWith(other, ['new']);
+      if (first === 'a repair') expect(await store.repair?.()).toMatchObject({ isReplaced: false });
       for (const each of [store, other]) {
         expect(await liveThread(each, kept.id)).toMatchObject({ turns: [{ content: 'kept' }] });
         for (const id of later) expect(await each.read(id, start)).toEqual({ state: 'unknown' });

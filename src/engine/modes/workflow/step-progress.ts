@@ -88,7 +88,7 @@ function gathered(known: WorkflowProgress | undefined, step: Step) {
   const revised = before.filter(({ numbers }) => step.revises !== undefined && numbers.includes(step.revises));
   const given = (list: (lists: StepLists) => string[]) => (list(step).length > 0 ? list(step) : revised.flatMap(list));
   const current = {
-    numbers: [step.stepNumber, step.revises ?? step.stepNumber],
+    numbers: [...new Set([step.stepNumber, ...revised.flatMap(({ numbers }) => numbers)])],
     filesChecked: given(lists => lists.filesChecked),
     relevantFiles: given(lists => lists.relevantFiles),
     relevantContext: given(lists => lists.relevantContext),

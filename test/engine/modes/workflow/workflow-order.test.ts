@@ -72,6 +72,8 @@ describe('the order of steps', () => {
     expect(revised.relevantFiles).toEqual(['a.ts', 'c.ts']);
     const again = advance(revised, stepOf(step(4, 4, { relevant_files: ['d.ts'], revises_step: 3 })), 0);
     expect(again.relevantFiles).toEqual(['a.ts', 'd.ts']);
+    const last = advance(again, stepOf(step(5, 5, { relevant_files: ['e.ts'], revises_step: 2 })), 0);
+    expect(last.relevantFiles).toEqual(['a.ts', 'e.ts']);
   });
 
   it('takes the last step again with the files that the expert asked for', async () => {
