@@ -290,7 +290,7 @@ export type ToolMode<Args = Record<string, unknown>> =
 const plain = {
   /** Its calls take a `continuation_id`. */
   continues: true,
-  /** Its calls are recorded before a model is asked: no thread holds their question until then. */
+  /** Its calls are recorded before they do anything: no thread holds their question. */
   recordsFirst: false,
   /** It may change files of the project by itself. */
   edits: false,
@@ -298,14 +298,14 @@ const plain = {
 
 /** What is the same for all tools of a kind, for code that does not execute it. */
 export const kindTraits: Readonly<Record<ToolMode['kind'], typeof plain>> = {
-  action: { ...plain, continues: false },
+  action: { ...plain, continues: false, recordsFirst: true },
   agent: { ...plain, recordsFirst: true, edits: true },
   alias: plain,
   diagnose: plain,
   externalCli: plain,
   fanout: { ...plain, continues: false, recordsFirst: true },
   panel: plain,
-  passThrough: { ...plain, continues: false },
+  passThrough: { ...plain, continues: false, recordsFirst: true },
   prompt: plain,
   workflow: plain,
 };

@@ -301,7 +301,9 @@ export function createHost(options: HostOptions): ToolHost {
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
       const facts = once.get(request.name);
-      return facts ? idempotentCalls.call(request, signal, facts, way) : abortOnDisconnect(request, signal, plainly);
+      return facts && !facts.isRead(request.arguments)
+        ? idempotentCalls.call(request, signal, facts, way)
+        : abortOnDisconnect(request, signal, plainly);
     },
     prompts,
     resources: createResources({ threads, jobs, models, clock, changes, visible }),

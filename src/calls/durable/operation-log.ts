@@ -1,4 +1,5 @@
 import { stat } from 'node:fs/promises';
+import { z } from 'zod';
 import { createQueue, inParallel } from '../../core/concurrency.ts';
 import { inputError, storageError } from '../../core/errors.ts';
 import { hashOf, type JobId, type Sha256, type ThreadId, tidyId } from '../../core/ids.ts';
@@ -300,6 +301,8 @@ export interface IdempotencyTraits {
   threaded: boolean;
   /** Looks into the project for itself, whatever the call names. */
   looks: boolean;
+  /** Whether a call changes nothing by its arguments, and so may be made again. */
+  isRead(args: Record<string, unknown>): boolean;
 }
 
 /** The tools that ask somebody who is paid, or do something more each time, and what has to be known of each to do so only once. */
@@ -312,6 +315,7 @@ export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap
       threaded: !traits.some(({ recordsFirst }) => recordsFirst),
       looks: meant.some(each => workflowOf(each)?.evidence !== undefined),
       edits: traits.some(({ edits }) => edits),
+      isRead: args => tool.readingFields !== undefined && z.object(tool.readingFields).safeParse(args).success,
       writesTo: [...(tool.writesBy ?? []), ...Object.keys(outputFields)],
     };
   };

@@ -193,6 +193,25 @@ describe('the same call after its reply was lost', () => {
     expect(vendor.requests).toHaveLength(1);
   });
 
+  it('is one fork and one import, and a list is made anew', async () => {
+    polylogue = await start({ POLYLOGUE_TOOLSETS: 'core,code,ops' });
+    const { continuation_offer } = await delivered(question);
+    const { continuation_id } = continuation_offer;
+    await polylogue.call('export_thread', { continuation_id, format: 'jsonl', output_path: 'talk.jsonl' });
+    const calls = [
+      ['threads', { action: 'fork', continuation_id }],
+      ['import_thread', { file_path: 'talk.jsonl', as_new: true }],
+    ] as const;
+    for (const [tool, args] of calls) {
+      const first = await send(args, { tool }).reply;
+      expect(await delivered(args, { tool })).toMatchObject({ continuation_id: first.continuation_id });
+    }
+    const list = () => send({ action: 'list' }, { tool: 'threads' }).reply;
+    expect((await list()).threads).toHaveLength(3);
+    await delivered({ action: 'fork', continuation_id }, { tool: 'threads' });
+    expect((await list()).threads).toHaveLength(4);
+  });
+
   it('is one step of a tool that asks no model, too', async () => {
     const { findings: _none, ...planned } = step(1, 2);
     const first = await send(planned, { tool: 'planner' }).reply;

@@ -46,7 +46,7 @@ function request(more: Partial<ToolRequest> = {}): ToolRequest {
   };
 }
 
-const facts = { threaded: false, looks: false, writesTo: [], edits: false };
+const facts = { threaded: false, looks: false, writesTo: [], edits: false, isRead: () => false };
 
 describe('a store that fails', () => {
   it.each([
