@@ -1,5 +1,5 @@
 import { jsonrepair } from 'jsonrepair';
-import { type AppError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
+import { type AppError, asError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import type { JobReply } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
@@ -52,7 +52,7 @@ export const isErrorCode = (code: unknown): code is ErrorCode =>
 
 /** An error that is none of ours, for the log. */
 export const stackOf = (error: unknown): string =>
-  error instanceof Error ? (error.stack ?? error.message) : String(error);
+  error instanceof Error ? (error.stack ?? error.message) : asError(error).message;
 
 /** A reply before it is cut to size and rendered. */
 export interface Reply extends JobReply, Pick<ToolReply, 'questions' | 'kept'> {

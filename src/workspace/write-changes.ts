@@ -6,7 +6,7 @@ import { printablePath } from '../core/text.ts';
 import { isIn, isSkip } from './paths.ts';
 import { readWhole } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { assertUnprotected, checkTarget, makeInside, writeFailure, writeInside } from './write-file.ts';
+import { assertUnprotected, checkTarget, makeInside, makeOwnFolder, writeFailure, writeInside } from './write-file.ts';
 
 /** A file as it is to be; undefined: gone. */
 export interface FileChange {
@@ -102,6 +102,7 @@ async function kept({ backups, sandbox }: ChangeOptions, { path, bytes, text }: 
   const root = sandbox.roots.find(each => isIn(path, each));
   const backup = join(backups, String(index), root === undefined ? basename(path) : relative(root, path));
   try {
+    await makeOwnFolder(dirname(backups));
     await mkdir(dirname(backup), { recursive: true, mode: 0o700 });
     await writeFile(backup, bytes, { flag: 'wx', mode: 0o600 });
   } catch (error) {

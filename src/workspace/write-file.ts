@@ -1,9 +1,10 @@
 import { constants } from 'node:fs';
 import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join, parse, relative, sep } from 'node:path';
 import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
-import { devices, isSecretFile, isSkip, readNames, upwards } from './paths.ts';
+import { devices, isIn, isSecretFile, isSkip, readNames, upwards } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Located, Sandbox } from './sandbox.ts';
 
@@ -13,6 +14,18 @@ export function checkTarget(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separ
   if (what === undefined) return;
   throw securityError(`${printablePath(path)} is ${what} and is not written.`, {
     next: 'Name another place inside the project.',
+  });
+}
+
+/** Makes a folder of this program's. In the directory for temporary files, another user may have made one of its name, or a link. */
+export async function makeOwnFolder(path: string): Promise<void> {
+  await mkdir(path, { recursive: true, mode: 0o700 });
+  const uid = process.getuid?.();
+  if (uid === undefined || !isIn(path, tmpdir())) return;
+  const found = await lstat(path);
+  if (found.isDirectory() && found.uid === uid && (found.mode & 0o022) === 0) return;
+  throw storageError('unavailable', `${path} is not a directory of this user alone, so nothing is put into it.`, {
+    next: 'Remove it, or set TMPDIR to a directory that only you may write to.',
   });
 }
 

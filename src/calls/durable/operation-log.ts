@@ -311,11 +311,12 @@ export function idempotencyTraits(tools: readonly ToolDefinition[]): ReadonlyMap
   const traitsOf = (tool: ToolDefinition): IdempotencyTraits => {
     const meant = aliasOf(tool)?.to.flatMap(to => byName.get(to) ?? []) ?? [tool];
     const traits = meant.map(({ mode }) => kindTraits[mode.kind]);
+    const reading = tool.readingFields && z.object(tool.readingFields);
     return {
       threaded: !traits.some(({ recordsFirst }) => recordsFirst),
       looks: meant.some(each => workflowOf(each)?.evidence !== undefined),
       edits: traits.some(({ edits }) => edits),
-      isRead: args => tool.readingFields !== undefined && z.object(tool.readingFields).safeParse(args).success,
+      isRead: args => reading?.safeParse(args).success ?? false,
       writesTo: [...(tool.writesBy ?? []), ...Object.keys(outputFields)],
     };
   };

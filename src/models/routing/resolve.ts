@@ -69,8 +69,8 @@ export function resolveIn(eligible: EligibleModels): Resolution {
 }
 
 /**
- * An unusable default must not stop every call: what its vendor has in its place answers, else one that is chosen, of the same
- * provider where that has any. What was bound for this machine stays on it, or is refused with `error`.
+ * An unusable default must not stop every call: what its vendor has in its place answers, else one that is chosen, if possible of
+ * the same provider. What was bound for this machine stays on it, or is refused with `error`.
  */
 function insteadOfDefault(eligible: EligibleModels, name: string, error: AppError): Resolution {
   const { open, provider, request } = eligible;

@@ -10,6 +10,7 @@ import { parsedJson } from '../../../../core/json.ts';
 import { isIn, realOf, upwards } from '../../../../workspace/paths.ts';
 import { type ChildEnv, findProgram, programFolders } from '../../../../workspace/programs.ts';
 import { type ProtectedPlace, placesIn } from '../../../../workspace/protected-files.ts';
+import { makeOwnFolder } from '../../../../workspace/write-file.ts';
 
 export interface CommandSandboxOptions {
   /** `require`: without a sandbox nothing is run. */
@@ -285,17 +286,10 @@ function makesRepository({ argv: [file, what = '', ...others], isAsked, project 
 const pendingIn = (kept: string): string => join(kept, 'pending');
 
 /** Takes away what commands made whose process was killed before it could. */
-async function endForOthers({ kept, own, marks }: CommandSandboxOptions, now: number): Promise<string[]> {
+async function endForOthers({ kept, marks }: CommandSandboxOptions, now: number): Promise<string[]> {
   const told: string[] = [];
   const folder = pendingIn(kept);
-  await mkdir(kept, { recursive: true, mode: 0o700 });
-  const found = await lstat(kept);
-  const isSafe = found.isDirectory() && found.uid === process.getuid?.() && (found.mode & 0o022) === 0;
-  // Where nothing is kept it is in a folder in which others may have made one of this name.
-  if (!isIn(kept, own) && !isSafe)
-    throw configError(`${kept} is not a directory of this user alone, so no command is run.`, {
-      next: 'Remove it, or set TMPDIR to a directory that only you may write to.',
-    });
+  await makeOwnFolder(kept);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   for (const name of await readdir(folder)) {
     const { data } = journalSchema.safeParse(parsedJson(await readFile(join(folder, name), 'utf8').catch(() => '')));

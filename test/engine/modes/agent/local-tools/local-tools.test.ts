@@ -1,7 +1,7 @@
 import childProcess, { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -426,6 +426,16 @@ it('looks, writes, runs programs, and reads the web where it may', async () => {
 describe('what was approved', () => {
   const around = () => ({ callId: 'c1', signal: new AbortController().signal });
   const writer = () => tools.find(({ name }) => name === 'write_file')!;
+
+  it('keep what was there in no folder that another user may have made, and change nothing then', async () => {
+    await project.write('elsewhere/x', '');
+    await symlink('elsewhere', project.path('linked'));
+    const linked = await createLocalTools(partsOf({ backups: project.path('linked') }));
+    const before = readFileSync(project.path('src/a.ts'), 'utf8');
+    await expect(use('write_file', { path: 'src/a.ts', content: 'x' }, linked)).rejects.toThrow(/of this user alone/);
+    expect(readFileSync(project.path('src/a.ts'), 'utf8')).toBe(before);
+    expect(readdirSync(project.path('elsewhere'))).toEqual(['x']);
+  });
 
   it('is no other file behind a link, by either way of writing', async () => {
     await symlink(project.path('note.md'), project.path('harmless.txt'));
