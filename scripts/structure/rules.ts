@@ -209,7 +209,7 @@ const packages: StructureRules['packages'] = {
   unpdf: ['workspace/workers/document-text.ts'],
   'gpt-tokenizer': ['workspace/workers/count-tokens.ts'],
   '@redis/client': ['storage/redis'],
-  '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts'],
+  '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts', 'engine/conversation.ts'],
   '@modelcontextprotocol/server': ['server/mcp', 'server/mcp-http', 'server/websocket'],
   ws: ['server/proxy', 'server/websocket'],
   execa: ['workspace/git/run-git.ts', 'workspace/process-tree.ts'],

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { CallServices } from '../calls/ask/services.ts';
 import { orAbort } from '../core/concurrency.ts';
 import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
@@ -218,20 +217,19 @@ async function sendOne(
   return { ...result, reqId, skipped: shown.skipped };
 }
 
-/** A tool of the program with its arguments checked by its schema, where that is one that can be checked, before it runs. */
-function checkedBySchema(tool: AgentTool): AgentTool {
+/** A tool of the program with its arguments checked by its schema before it runs, as far as that can be read. */
+async function checkedBySchema(tool: AgentTool): Promise<AgentTool> {
   if (tool.check) return tool;
-  let schema: z.ZodType;
-  try {
-    schema = z.fromJSONSchema(tool.inputSchema);
-  } catch {
-    // It says more than can be checked here: the tool is given what the model wrote.
-    return tool;
-  }
+  const { CfWorkerJsonSchemaValidator } = await import('@modelcontextprotocol/client/validators/cf-worker');
+  const validator = new CfWorkerJsonSchemaValidator();
   const check = (args: Record<string, unknown>) => {
-    const { error } = schema.safeParse(args);
-    const problems = error?.issues.map(({ path, message }) => `${path.join('.') || 'arguments'}: ${message}`);
-    return problems ? { problem: `${problems.join('; ')}.` } : { args };
+    try {
+      const { errorMessage } = validator.getValidator(tool.inputSchema)(args);
+      return errorMessage === undefined ? { args } : { problem: `${errorMessage} (# stands for all arguments.)` };
+    } catch {
+      // It refers to what is not there, or means more than can be checked here: the tool is given what the model wrote.
+      return { args };
+    }
   };
   return { ...tool, check };
 }
@@ -242,7 +240,7 @@ async function toolsFor(
   { tools: given, localTools: wanted, onToolCall, owner, root, conversation: scope }: SendMessageRequest,
   reqId: RequestId,
 ): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
-  const tools = given.map(checkedBySchema);
+  const tools = await Promise.all(given.map(checkedBySchema));
   if (wanted.length === 0) return { tools, onToolCall };
   const all = await localTools({ reqId, scope, tool: toolName, owner, root });
   const unknown = wanted.filter(name => !groups.has(name) && !all.some(tool => tool.name === name));

@@ -225,6 +225,44 @@ describe('send with tools', () => {
     );
   });
 
+  it.each<[string, Partial<AgentTool['inputSchema']>, Record<string, unknown>, string | undefined]>([
+    ['a wrong type', {}, { city: 5 }, '#/city: Instance type "number" is invalid. Expected "string"'],
+    ['one that is missing', {}, {}, 'required property "city"'],
+    [
+      'what a condition asks for',
+      { if: { properties: { city: { const: 'Bern' } } }, else: { required: ['country'] } },
+      { city: 'Rome' },
+      'required property "country"',
+    ],
+    [
+      'a condition that is kept',
+      { if: { required: ['city'] }, else: { required: ['y'] } },
+      { city: 'Bern' },
+      undefined,
+    ],
+    [
+      'alternatives of which one fits',
+      { oneOf: [{ required: ['city'] }, { required: ['at'] }] },
+      { city: 'Bern' },
+      undefined,
+    ],
+    [
+      'a part that refers to another',
+      { $defs: { c: { minLength: 3 } }, allOf: [{ properties: { city: { $ref: '#/$defs/c' } } }] },
+      { city: 'B' },
+      'too short',
+    ],
+    ['a schema that refers to nothing', { allOf: [{ $ref: '#/$defs/none' }] }, { city: 'Bern' }, undefined],
+  ])('checks arguments by the schema: %s', async (_what, more, args, problem) => {
+    const { send } = await rig.open();
+    rig.vendor().script(call('weather', args), { answer: 'Well.' });
+    const tools = [{ ...weather, inputSchema: { ...weather.inputSchema, ...more } }];
+    const { toolCalls } = await send({ message: 'Bern?', tools });
+    const expected =
+      problem === undefined ? { outcome: 'ok' } : { outcome: 'invalid', result: expect.stringContaining(problem) };
+    expect(toolCalls).toMatchObject([expected]);
+  });
+
   it('takes a tool that is an instance of a class', async () => {
     class Counter {
       inputSchema = { type: 'object', properties: {} } as const;
