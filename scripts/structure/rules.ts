@@ -320,6 +320,6 @@ export const rules: StructureRules = {
   // Of them 428 of CSS, browser JavaScript and two JSON tables. The last 230 give the reading of an answer functions that are made once
   // (docs/decisions/2026-11-29-tiers-and-generations.md); 17 more, fewer objects to calls at a daemon and to what they are told by;
   // the last 250, what users, operators and programs of the library broke (2026-11-30).
-  budgets: { files: 458, lines: 75_055 },
-  traceBudget: { chat: { files: 89, folders: 20, functions: 856 }, debug: { files: 94, folders: 21, functions: 937 } },
+  budgets: { files: 458, lines: 74_902 },
+  traceBudget: { chat: { files: 89, folders: 20, functions: 853 }, debug: { files: 94, folders: 21, functions: 935 } },
 };

@@ -4,7 +4,7 @@ import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { errorCode, inputError, isAppError } from '../core/errors.ts';
-import { type Invocation, isOn } from './command/command.ts';
+import { type Invocation, isOn, misusedExit } from './command/command.ts';
 import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
 
@@ -39,8 +39,6 @@ function hasContent(fd: number): boolean {
 }
 
 const failedExit = 1;
-
-const misusedExit = 2;
 
 /** Runs what the command line asks for; without arguments it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
@@ -78,7 +76,7 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
       system.writeError(`${inspect(error)}\n`);
       return failedExit;
     }
-    tellFailure(out, system.writeError, failureDocument(error));
+    tellFailure(out, failureDocument(error));
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
 }

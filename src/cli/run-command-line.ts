@@ -3,12 +3,17 @@ import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
 import { didYouMean, printableJson, printableText } from '../core/text.ts';
 import { version } from '../core/version.ts';
-import { type CommandDefinition, commandGroups, type FlagSpec, type Invocation } from './command/command.ts';
+import {
+  type CommandDefinition,
+  commandGroups,
+  type FlagSpec,
+  type Invocation,
+  misusedExit,
+} from './command/command.ts';
 import { allOptions } from './command/environment.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';
 
-const misusedExit = 2;
 const wholeHelp = 'Run "polylogue --help" for a list of commands';
 
 const summary = 'MCP server for second opinions from other models, with memory that persists';

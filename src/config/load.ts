@@ -1,10 +1,10 @@
 import { bugError, configError, type FieldError } from '../core/errors.ts';
-import type { EndpointSettings, OptionSpec } from '../core/option.ts';
+import type { OptionSpec } from '../core/option.ts';
 import { decoded } from '../core/text.ts';
 import { absolutePath, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
 import { flagsLayer, type Layer, namesLayer, type Origin, type Values } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
-import { readSettings, type Settings, type SettingsRequest } from './settings-files.ts';
+import { readSettings, type SettingsRequest } from './settings-files.ts';
 
 export interface ConfigSources<Tables extends OptionTables> extends Omit<SettingsRequest, 'home' | 'warn'> {
   tables: Tables;
@@ -12,33 +12,13 @@ export interface ConfigSources<Tables extends OptionTables> extends Omit<Setting
   argvFlags: Values;
 }
 
-export interface Config<Tables extends OptionTables> extends Pick<Settings, 'namesEndpoints' | 'variables'> {
-  /** POLYLOGUE_HOME, absolute. It need not exist. */
-  home: string;
-  /** By table, then by option. */
-  values: TableValues<Tables>;
-  /** Where an option's value comes from; undefined when it has none. */
-  sourceOf(table: string, option: string): Origin | 'default' | undefined;
-  /** The values of one table as texts, as providers take them; lists are joined by commas. */
-  textsOf(table: string): Readonly<Record<string, string | undefined>>;
-  /** Servers of the operator's own, by the `endpoints` of `config.json`. */
-  endpoints: readonly EndpointSettings[];
-  /** What must never be shown: values of secret options, and passwords within addresses. */
-  secrets: readonly string[];
-  /** What the operator should know, one sentence each. */
-  warnings: readonly string[];
-}
-
-interface Setting {
-  value: OptionValue;
-  origin: Origin | 'default';
-}
+export type Config<Tables extends OptionTables> = ReturnType<typeof loadConfig<Tables>>;
 
 /**
  * Reads all settings. The weakest place first: default, `config.json` and `.env` in POLYLOGUE_HOME, the `.env` of a
  * trusted working directory, environment, flags. Throws one error of kind `config` that names every value it can't use.
  */
-export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<Tables>): Config<Tables> {
+export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<Tables>) {
   const warnings = new Set<string>();
   const warn = (message: string): void => void warnings.add(message);
   const homeFlag = sources.argvFlags.home;
@@ -52,21 +32,20 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     : [flags, environment, files.projectEnv, files.homeEnv, files.document];
   const problems: FieldError[] = [];
   const secrets = new Set(files.own.secrets);
-  const settings = new Map<string, Map<string, Setting>>();
+  const origins = new Map<string, Origin | 'default'>();
   const values: Record<string, Record<string, OptionValue>> = {};
   for (const [id, table] of Object.entries(sources.tables)) {
-    const found = new Map<string, Setting>();
+    const found: Record<string, OptionValue> = {};
+    values[id] = found;
     for (const [name, spec] of Object.entries(table)) {
       const setting = settle(id, name, spec, layers, sources);
-      if (!setting) continue;
-      if (setting.error !== undefined) problems.push(setting);
-      else {
-        found.set(name, setting);
+      if (setting?.error !== undefined) problems.push(setting);
+      else if (setting) {
+        found[name] = setting.value;
+        origins.set(`${id}.${name}`, setting.origin);
         for (const secret of secretsIn(spec, setting.value)) secrets.add(secret);
       }
     }
-    settings.set(id, found);
-    values[id] = Object.fromEntries([...found].map(([name, { value }]) => [name, value]));
   }
   if (problems.length > 0) {
     const sentences = problems.map(
@@ -78,16 +57,24 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     });
   }
   if (!areValuesOf(sources.tables, values)) throw bugError('A table of options has no values.');
+  const byTable: TableValues<Tables> = values;
   return {
+    /** POLYLOGUE_HOME, absolute. It need not exist. */
     home,
-    values,
-    sourceOf: (table, option) => settings.get(table)?.get(option)?.origin,
-    textsOf: table =>
-      Object.fromEntries([...(settings.get(table) ?? [])].map(([name, { value }]) => [name, `${value}`])),
+    /** By table, then by option. */
+    values: byTable,
+    /** Where an option's value comes from; undefined when it has none. */
+    sourceOf: (table: string, option: string) => origins.get(`${table}.${option}`),
+    /** The values of one table as texts, as providers take them; lists are joined by commas. */
+    textsOf: (table: string): Readonly<Record<string, string | undefined>> =>
+      Object.fromEntries(Object.entries(values[table] ?? {}).map(([name, value]) => [name, `${value}`])),
+    /** Servers of the operator's own, by the `endpoints` of `config.json`. */
     endpoints: files.own.endpoints,
     namesEndpoints: files.namesEndpoints,
     variables: files.variables,
+    /** What must never be shown: values of secret options, and passwords within addresses. */
     secrets: [...secrets],
+    /** What the operator should know, one sentence each. */
     warnings: [...warnings],
   };
 }

@@ -51,26 +51,24 @@ export interface PathRules {
 }
 
 /** Reads one value as text, or as the JSON type that fits. */
-export function parseValue(spec: OptionSpec, raw: unknown, paths: PathRules): ParsedValue {
-  return parsers[spec.type](spec, raw, paths);
+export function parseValue(spec: OptionSpec, raw: unknown, { resolve, delimiter }: PathRules): ParsedValue {
+  const { type } = spec;
+  if (type === 'boolean') return parseBoolean(spec, raw);
+  if (type === 'number') return parseNumber(spec, raw);
+  if (type === 'list') return parseList(spec, raw, /[,\n]/, String);
+  if (type === 'paths') return parseList(spec, raw, delimiter === ';' ? /[,;\n]/ : /[,:\n]/, resolve);
+  return parseWord(spec, raw, type === 'path' ? resolve : String);
 }
 
-const parsers: Record<OptionType, (spec: OptionSpec, raw: unknown, paths: PathRules) => ParsedValue> = {
-  boolean: parseBoolean,
-  number: parseNumber,
-  list: (spec, raw) => parseList(spec, raw, /[,\n]/, word => word),
-  paths: (spec, raw, { resolve, delimiter }) => parseList(spec, raw, delimiter === ';' ? /[,;\n]/ : /[,:\n]/, resolve),
-  path: (spec, raw, { resolve }) => parseWord(spec, raw, resolve),
-  url: (spec, raw) => parseWord(spec, raw, word => word),
-  string: (spec, raw) => parseWord(spec, raw, word => word),
-};
-
 /** What an option takes, as the end of a sentence. */
-export function allowedText(spec: OptionSpec): string {
-  if (spec.choices)
-    return `${spec.type === 'list' || spec.type === 'paths' ? 'a list of ' : ''}${spec.choices.join(', ')}`;
-  if (spec.type === 'number') return `a ${spec.fractional ? '' : 'whole '}number${rangeText(spec)}`;
-  return allowedTexts[spec.type];
+export function allowedText(spec: Omit<OptionSpec, 'env' | 'doc' | 'group'>): string {
+  const { type, choices, fractional, min, max } = spec;
+  if (choices) return `${type === 'list' || type === 'paths' ? 'a list of ' : ''}${choices.join(', ')}`;
+  if (type !== 'number') return allowedTexts[type];
+  const kind = `a ${fractional ? '' : 'whole '}number`;
+  if (min !== undefined && max !== undefined) return `${kind} from ${min} to ${max}`;
+  if (min !== undefined) return `${kind} of at least ${min}`;
+  return max === undefined ? kind : `${kind} of at most ${max}`;
 }
 
 /** What an option is when nobody sets it, as texts say it. */
@@ -85,12 +83,6 @@ const allowedTexts: Record<Exclude<OptionType, 'number'>, string> = {
   url: 'an address that begins with http:// or https://',
   string: 'a text on one line',
 };
-
-function rangeText({ min, max }: OptionSpec): string {
-  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
-  if (min !== undefined) return ` of at least ${min}`;
-  return max === undefined ? '' : ` of at most ${max}`;
-}
 
 function refused(spec: OptionSpec, raw: unknown, what: string): ParsedValue {
   return { ok: false, problem: `${shown(spec, raw)} ${what}`, allowed: allowedText(spec) };

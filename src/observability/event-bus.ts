@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { remember, withTimeout } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
 import type { Clock, RecentEvent } from '../core/ports.ts';
@@ -47,8 +48,8 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
     }
   };
   const drain = async (): Promise<void> => {
-    // The writer's own code never runs within `push`.
-    await Promise.resolve();
+    // Once the work that is observed waits for something: nobody's answer comes later because it is told of.
+    await setImmediate();
     while (waiting.length > 0) {
       if (gather && awaited === 0) await gathered(gather);
       const batch = waiting;
@@ -63,14 +64,12 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
 
   return {
     /** Never throws, never waits. */
-    push(items: readonly Item[]): void {
-      for (const item of items) {
-        const own = sizeOf?.(item) ?? 1;
-        if (size + own > maxWaiting) dropped++;
-        else {
-          size += own;
-          waiting.push(item);
-        }
+    push(item: Item): void {
+      const own = sizeOf?.(item) ?? 1;
+      if (size + own > maxWaiting) dropped++;
+      else {
+        size += own;
+        waiting.push(item);
       }
       running ??= drain();
     },
@@ -89,15 +88,8 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
 
 export type Observation = RecentEvent;
 
-/** The newest second that was written, up to the point behind it. */
-let written = { second: Number.NaN, text: '' };
-
-/** A time in epoch milliseconds as ISO 8601. Most of what is written falls into the same second. */
-export function isoTime(at: number): string {
-  const second = Math.floor(at / 1_000);
-  if (second !== written.second) written = { second, text: new Date(second * 1_000).toISOString().slice(0, -4) };
-  return `${written.text}${String(Math.floor(at - second * 1_000)).padStart(3, '0')}Z`;
-}
+/** A time in epoch milliseconds as ISO 8601. */
+export const isoTime = (at: number): string => new Date(at).toISOString();
 
 /** Writes down what happened. The bus calls `write` with the events in order, and again only after the last one ended. */
 export interface Sink {
@@ -137,17 +129,9 @@ export function createBus(parts: BusParts) {
     return createWriteQueue({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
   let open = true;
-  const emitted: Observation[] = [];
-
-  /** Once the work that is observed waits for something, or there is much: nobody's answer comes later because it is told of. */
-  const deliver = (): void => {
-    const batch = emitted.splice(0);
-    if (batch.length > 0) for (const queue of queues) queue.push(batch);
-  };
 
   /** Resolves when everything emitted so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
   const flush = async (timeoutMs = 2_000): Promise<void> => {
-    deliver();
     await withTimeout(clock, timeoutMs, Promise.all(queues.map(queue => queue.idle())));
   };
 
@@ -155,9 +139,8 @@ export function createBus(parts: BusParts) {
     emit(event: AppEvent): void {
       if (!open) return;
       try {
-        const count = emitted.push({ at: clock.now(), event: parts.mask(event) });
-        if (count === 1) setImmediate(deliver);
-        if (count === 1_000) deliver();
+        const observation = { at: clock.now(), event: parts.mask(event) };
+        for (const queue of queues) queue.push(observation);
       } catch (error) {
         // An event that can't be masked is not shown to anyone.
         onSinkError('mask', error);

@@ -78,26 +78,19 @@ const ifPresent = <Result>(work: Promise<Result>): Promise<Result | undefined> =
 const touch = async (path: string, at: number): Promise<boolean> =>
   (await ifPresent(utimes(path, at / 1_000, at / 1_000).then(() => true))) ?? false;
 
+/** Answers whether it was not there. One of another size is half of one, whose writer died over it. */
 async function writeOnce(folder: string, name: string, part: string | Uint8Array): Promise<boolean> {
   const path = join(folder, name);
-  const put = () => writeFile(path, part, { flag: 'wx', mode: 0o600 });
+  if (fileStateOf(path)?.size === Buffer.byteLength(part)) return false;
+  await mkdir(folder, { recursive: true, mode: 0o700 });
   try {
-    await put().catch(async error => {
-      if (errorCode(error) !== 'ENOENT') throw error;
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      await put();
-    });
-    return true;
+    await writeFile(path, part, { mode: 0o600 });
   } catch (error) {
     // Half a file under the name of the whole would be taken for it.
-    if (errorCode(error) !== 'EEXIST') {
-      await rm(path, { force: true });
-      throw error;
-    }
-    // So would one whose writer died over it.
-    if (fileStateOf(path)?.size !== Buffer.byteLength(part)) await writeFile(path, part, { mode: 0o600 });
-    return false;
+    await rm(path, { force: true });
+    throw error;
   }
+  return true;
 }
 
 const isPartName = (name: string): boolean => /^[0-9a-f]{40}\.(?:txt|bin)$/.test(name);
@@ -194,7 +187,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
     },
   });
   return {
-    log: (note: ExchangeNote) => queue.push([{ ...note, at: clock.now() }]),
+    log: (note: ExchangeNote) => queue.push({ ...note, at: clock.now() }),
     /** Resolves when everything told so far was written, or given up; at the latest after `timeoutMs`. Never rejects. */
     flush: (timeoutMs = 2_000) => withTimeout(clock, timeoutMs, queue.idle()),
     /** Does that, and lets go of the file. */

@@ -209,17 +209,13 @@ function createCallLog<Notes>(
 ): Sink {
   const log = createRotatingLog(name, rules);
   const calls = createOpenCalls(blank);
-  function linesOf(observations: readonly Observation[]): LogRecord[] {
-    const all: LogRecord[] = [];
-    for (const observation of observations) {
-      const call = calls.of(observation);
-      if (call) all.push(...lines(observation, call));
-    }
-    return all;
-  }
+  const linesOf = (observation: Observation) => {
+    const call = calls.of(observation);
+    return call ? lines(observation, call) : [];
+  };
   return {
     name,
-    write: observations => log.append(linesOf(observations)),
+    write: observations => log.append(observations.flatMap(linesOf)),
     close: () => log.append(calls.left().map(unfinished)).finally(log.close),
   };
 }

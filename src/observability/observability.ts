@@ -45,17 +45,16 @@ export async function createTelemetry(options: TelemetryOptions) {
   const warned = createWarningSink();
   const metrics = createMetrics();
   const folder = home === undefined ? undefined : join(home, 'logs');
-  const logged = exchangeLog && folder !== undefined && { folder, ...exchangeLog, clock, secrets: masks };
-  const log = logged
-    ? (await import('./exchange-log.ts')).createExchangeLog({ ...logged, onError: onSinkError })
-    : undefined;
+  const logged = exchangeLog && folder !== undefined && { folder, ...exchangeLog };
+  const kept = { clock, secrets: masks, onError: onSinkError };
+  const log = logged ? (await import('./exchange-log.ts')).createExchangeLog({ ...logged, ...kept }) : undefined;
   const parts = { mask: masks.mask, version, onError: (error: unknown) => onSinkError('traces', error) };
   const traces = options.traces && (await import('./tracing.ts')).openTraces(options.traces, parts);
-  const written = folder === undefined ? [] : fileSinks({ folder }, clock).map(ofCalls);
+  const written = folder === undefined ? [] : fileSinks(folder, clock).map(ofCalls);
   const bus = createBus({
     clock,
     mask: masks.maskDeep,
-    sinks: [stderr, inMemory([live, warned, metrics]), ...written, ...(traces ? [traces] : [])],
+    sinks: [stderr, live, warned, metrics, ...written, ...(traces ? [traces] : [])],
     onSinkError,
   });
   const exchangeSinks = [log?.log, traces?.logExchange].filter(log => log !== undefined);
@@ -85,22 +84,14 @@ export async function createTelemetry(options: TelemetryOptions) {
   };
 }
 
-/** Those that keep what they are told of in this process go together: one wait, as none of them can be slow. */
-const inMemory = (sinks: readonly Sink[]): Sink => ({
-  name: 'memory',
-  write(observations) {
-    for (const sink of sinks) void sink.write(observations);
-  },
-});
-
 /** A file is looked at and written for each batch of lines: a call's events go in a batch or two. */
 const gatherMs = 100;
 
 /** What is written to disk. Who did what is there in the next turn of the event loop, also where the process is killed then. */
-const fileSinks = (...[rules, clock]: Parameters<typeof createAudit>): Sink[] => [
-  { ...createBreadcrumbs(rules), gatherMs },
-  { ...createActivity(rules, clock), gatherMs },
-  createAudit(rules, clock),
+const fileSinks = (folder: string, clock: Clock): Sink[] => [
+  { ...createBreadcrumbs({ folder }), gatherMs },
+  { ...createActivity({ folder }, clock), gatherMs },
+  createAudit({ folder }, clock),
 ];
 
 /** Loaded with its first use: few processes ever read what was said. What this process was told of is in the files first. */

@@ -48,20 +48,13 @@ function copyObject(value: object, mask: TextMask, above: readonly object[]): un
   if (above.includes(value)) return '[circular]';
   if (above.length >= deepest) return '[too deep]';
   const path = [...above, value];
-  if (Array.isArray(value)) return maskEach(value, mask, path);
+  if (Array.isArray(value) || value instanceof Set) return Array.from(value, each => maskValue(each, mask, path));
   if (value instanceof Date) return Number.isNaN(value.getTime()) ? null : value.toISOString();
   if (value instanceof URL) return mask.text(value.href);
-  if (value instanceof Set) return maskEach([...value], mask, path);
   if (value instanceof Map || value instanceof Headers) return copyFields([...value.entries()], mask, path);
   if (ArrayBuffer.isView(value)) return mask.bytes(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
   if (value instanceof Error) return copyFields([...errorFields(value), ...fields(value)], mask, path);
   return copyFields(fields(value), mask, path);
-}
-
-function maskEach(values: readonly unknown[], mask: TextMask, path: readonly object[]): unknown[] {
-  const copy: unknown[] = [];
-  for (const value of values) copy.push(maskValue(value, mask, path));
-  return copy;
 }
 
 function copyFields(

@@ -208,8 +208,11 @@ export function parsePathReference(
 ): PathReference | Skip {
   if (input.trim() === '') return skip(input, 'bad_path', 'The path is empty; name a file or a directory.');
   if (input.length > maxPathLength) return skip(input, 'bad_path', `A path has at most ${maxPathLength} characters.`);
-  const plain = /^file:\/\//i.test(input) ? fromUrl(input, paths.sep === '\\') : { path: input };
-  if ('problem' in plain) return skip(input, 'bad_path', plain.problem);
+  const plain = /^file:\/\//i.test(input) ? fileAddress(input, paths.sep === '\\') : { path: input };
+  if ('why' in plain) {
+    const way = 'write file:///absolute/path, with %3F for ? and %23 for #, or the plain path';
+    return skip(input, 'bad_path', `This file:// URL cannot be read, because ${plain.why}; ${way}.`);
+  }
   if (plain.path.includes('\0')) return skip(input, 'bad_path', 'A path cannot contain a NUL character.');
   const named = expandHome(plain.path, home, paths);
   if (/^~(?:[\\/]|$)/.test(named))
@@ -222,15 +225,23 @@ export function parsePathReference(
   return { input, path: paths.resolve(path), range: { from: Number(first), to: Number(last) }, literal };
 }
 
-function fromUrl(input: string, windows: boolean): { path: string } | { problem: string } {
-  const url = URL.parse(input);
-  if (!url) return { problem: 'This is no valid file:// URL; write file:///absolute/path or the plain path.' };
-  if (url.hash !== '' || url.search !== '') {
-    return { problem: 'A file:// URL takes no ? or #; write %3F or %23 if they are part of the name.' };
-  }
+/** The path that a `file://` address names, or why it names none of this machine: `it …`. Decoded strictly; nothing is guessed. */
+export function fileAddress(address: string, isWindows: boolean): { path: string } | { why: string } {
+  if (address.length > maxPathLength) return { why: `it is longer than ${maxPathLength} characters` };
+  if (!/^file:\/\//i.test(address)) return { why: 'it is no file:// address' };
+  // To the parser of addresses it would be a slash.
+  if (!isWindows && address.includes('\\')) return { why: 'it holds a backslash that is not encoded' };
+  const url = URL.parse(address);
+  if (!url) return { why: 'it is no address' };
+  if (url.search !== '' || url.hash !== '' || /[?#]/.test(address)) return { why: 'it has a query or a fragment' };
+  if (url.username !== '' || url.password !== '' || url.port !== '') return { why: 'it names a user or a port' };
+  if (!isWindows && url.hostname !== '') return { why: 'it names another machine' };
   try {
-    return { path: fileURLToPath(url, { windows }) };
+    const path = fileURLToPath(url, { windows: isWindows });
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+    return /[\x00-\x1f\x7f]/.test(path) ? { why: 'it holds control characters' } : { path };
   } catch {
-    return { problem: 'A file:// URL must name a file of this machine and cannot contain an encoded slash (%2F).' };
+    // Encoded slashes, letters that are no UTF-8, a path of Windows without its drive.
+    return { why: 'it is no path of this system' };
   }
 }

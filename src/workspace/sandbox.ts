@@ -171,22 +171,27 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const openFile = (path: string) =>
     openAs('file', path, async opened => (opened.stats.isFile() ? opened : notRegular(path, opened.stats)));
 
-  const inFolder: InFolder = (given, use) =>
-    openAs('directory', given, async ({ handle, path }, leadsWhere) => {
+  /** Opens a folder and judges it; `through` leads to the very folder that was opened, wherever it is moved. */
+  const inFolder = <Result extends object>(given: string, use: (path: string, through: string) => Promise<Result>) =>
+    openAs<Result>('directory', given, async ({ handle, path }, leadsWhere) => {
       const found = await use(path, hasLinks ? `${descriptors}/${handle.fd}` : path);
       return hasLinks || (await leadsWhere()) !== undefined ? found : undefined;
     });
 
-  async function assertWithin(path: string): Promise<string> {
-    const located = await locate(path);
-    if (!isSkip(located) && located.kind === 'directory') return located.path;
-    const problem = isSkip(located) ? located.reason : 'It is a file, not a directory.';
-    throw securityError(`${printablePath(path)} cannot be used as a directory: ${problem}`, {
-      next: `Name a directory inside ${realRoots.map(printablePath).join(', ') || 'a root that the operator has set'}.`,
-    });
-  }
+  const list = (given: string, limit: number) =>
+    inFolder<Listing>(given, async (path, through) => ({ path, ...(await takeEntries(through, limit)) }));
 
-  const { list, readIn } = folderReaders(inFolder, judge);
+  const readIn: Sandbox['readIn'] = (given, names, maxBytes) =>
+    inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {
+      if (folder !== given)
+        return skip(given, 'not_regular', 'It is reached by a symbolic link, which is not followed here.');
+      const readOne = (path: string, name: string) =>
+        judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
+      return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
+    });
+
+  const assertWithin = async (path: string) => directoryAt(path, await locate(path), realRoots);
+
   return { options, roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, readIn, assertWithin };
 }
 
@@ -195,30 +200,6 @@ type Use<Result> = (
   opened: Opened,
   leadsWhere: () => Promise<string | undefined>,
 ) => Promise<Result | Skip | undefined>;
-
-/** Opens a folder and judges it; `through` leads to the very folder that was opened, wherever it is moved. */
-type InFolder = <Result extends object>(
-  given: string,
-  use: (path: string, through: string) => Promise<Result>,
-) => Promise<Result | Skip>;
-
-const folderReaders = (
-  inFolder: InFolder,
-  judge: (given: string, real: string, isFile: boolean) => Skip | undefined,
-): Pick<Sandbox, 'list' | 'readIn'> => ({
-  list: (given, limit) =>
-    inFolder(given, async (path, through) => {
-      return { path, ...(await takeEntries(await opendir(through, { bufferSize: 512 }), limit)) };
-    }),
-  readIn: (given, names, maxBytes) =>
-    inFolder(given, async (folder, through): Promise<Map<string, ReadBytes | Skip> | Skip> => {
-      if (folder !== given)
-        return skip(given, 'not_regular', 'It is reached by a symbolic link, which is not followed here.');
-      const readOne = (path: string, name: string) =>
-        judge(join(given, name), path, true) ?? readRegular(path, `${through}/${name}`, maxBytes);
-      return new Map(names.map(name => [name, readOne(join(folder, name), name)]));
-    }),
-});
 
 /** `through` is the way by a folder that is open and judged; `path` is what it is called. */
 function readRegular(path: string, through: string, maxBytes: number): ReadBytes | Skip {
@@ -270,6 +251,14 @@ function outside(path: string, roots: readonly string[]): Skip {
       ? `Files are readable only inside ${roots.map(printablePath).join(', ')}`
       : 'No directory is readable';
   return skip(path, 'outside_roots', `${allowed}. The operator can add directories to POLYLOGUE_ROOTS.`);
+}
+
+function directoryAt(path: string, found: Located | Skip, roots: readonly string[]): string {
+  if (!isSkip(found) && found.kind === 'directory') return found.path;
+  const problem = isSkip(found) ? found.reason : 'It is a file, not a directory.';
+  throw securityError(`${printablePath(path)} cannot be used as a directory: ${problem}`, {
+    next: `Name a directory inside ${roots.map(printablePath).join(', ') || 'a root that the operator has set'}.`,
+  });
 }
 
 function notRegular(path: string, stats: fs.Stats): Skip {
@@ -329,10 +318,10 @@ async function wayTo(roots: readonly string[], path: string): Promise<string | u
   return steps.join();
 }
 
-async function takeEntries(dir: fs.Dir, limit: number): Promise<{ entries: Entry[]; complete: boolean }> {
+async function takeEntries(folder: string, limit: number): Promise<Omit<Listing, 'path'>> {
   const entries: Entry[] = [];
   let complete = true;
-  for await (const dirent of dir) {
+  for await (const dirent of await opendir(folder, { bufferSize: 512 })) {
     if (entries.length >= limit) {
       complete = false;
       break;

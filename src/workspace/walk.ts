@@ -56,14 +56,10 @@ const fileNames: Readonly<Record<FileClass, RegExp>> = {
   config: /^(?:requirements.*|constraints|cmakelists)\.txt$/i,
   log: /\.(?:log|logs|out|err|csv|tsv|jsonl|ndjson|trace|dump)(?:\.\d+)?$/i,
   generated:
-    /(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i,
+    /^(?:package-lock\.json|npm-shrinkwrap\.json|pnpm-lock\.yaml|go\.sum|gradle\.lockfile|packages\.lock\.json)$|(?:\.min\.(?:js|mjs|css)|\.map|\.snap|\.lock|\.lockb|[._]pb2?(?:_grpc)?\.(?:go|py|ts|js|h|cc)|\.g\.dart|\.gen\.[^.]+|[._-]generated\.[^.]+|\.tsbuildinfo)$/i,
 };
 
 const testFolders = /(?:^|\/)(?:tests?|__tests__|specs?|__mocks__|fixtures|testdata)\//i;
-
-const lockNames: readonly string[] = [
-  ...['package-lock.json', 'npm-shrinkwrap.json', 'pnpm-lock.yaml', 'go.sum', 'gradle.lockfile', 'packages.lock.json'],
-];
 
 const generatedText =
   /@generated\b|\bcode generated\b.{0,200}\bdo not edit\b|\bautomatically generated\b.{0,200}\bdo not (?:edit|modify)\b/i;
@@ -71,7 +67,7 @@ const generatedText =
 /** By its path below the directory that was named; `text`, when it is known, may show that a tool wrote it. */
 export function classifyFile(path: string, text = ''): FileClass {
   const name = basename(path);
-  if (lockNames.includes(name) || generatedText.test(text.slice(0, 2_000))) return 'generated';
+  if (generatedText.test(text.slice(0, 2_000))) return 'generated';
   const kind = fileClasses.findLast(each => fileNames[each].test(name));
   if ((kind ?? 'source') === 'source' && testFolders.test(path)) return 'test';
   // configuration and whatever nobody knows

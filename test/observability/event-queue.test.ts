@@ -20,9 +20,9 @@ describe('a lane', () => {
       },
       onError: (name, error) => void problems.push(`${name}: ${error}`),
     });
-    lane.push(['12345']);
-    await Promise.resolve();
-    for (const text of ['123456', '1234', '12', '']) lane.push([text]);
+    lane.push('12345');
+    await new Promise(resolve => setImmediate(resolve));
+    for (const text of ['123456', '1234', '12', '']) lane.push(text);
     expect(written).toEqual([]);
     release();
     await lane.idle();
@@ -42,16 +42,16 @@ describe('a lane', () => {
         throw error;
       },
     });
-    lane.push(['a']);
+    lane.push('a');
     await clock.advance(99);
-    lane.push(['b']);
+    lane.push('b');
     expect(written).toEqual([]);
     await clock.advance(1);
     expect(written).toEqual([['a', 'b']]);
-    lane.push(['c']);
+    lane.push('c');
     await clock.advance(1);
     await lane.idle();
-    lane.push(['d']);
+    lane.push('d');
     await lane.idle();
     expect(written).toEqual([['a', 'b'], ['c'], ['d']]);
   });

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { fileAddress } from '../../src/workspace/client-roots.ts';
+import { fileAddress } from '../../src/workspace/paths.ts';
 
 it.each<[string, boolean, string | undefined]>([
   ['file:///home/ann/a%20b/%C3%BC', false, '/home/ann/a b/ü'],

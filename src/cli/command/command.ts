@@ -1,7 +1,9 @@
 import type { ProcessEnvironment } from '../../app/compose-front.ts';
 import type { AppConfig } from '../../app/settings.ts';
+import { allowedText } from '../../config/option-values.ts';
 import { inputError } from '../../core/errors.ts';
 import { textsIn } from '../../core/json.ts';
+import type { OptionSpec } from '../../core/option.ts';
 import { didYouMean } from '../../core/text.ts';
 import type { Output } from './output.ts';
 
@@ -27,18 +29,13 @@ export function wordsFlag(flags: Flags, name: string): string[] | undefined {
 export const isOn = (flags: Flags, name: string): boolean => flags[name] === true;
 
 /** The number that was given for a flag, a whole one unless `fractional`; undefined where none was. */
-export function numberFlag(
-  flags: Flags,
-  name: string,
-  { min, max = Number.POSITIVE_INFINITY, fractional }: { min: number; max?: number; fractional?: boolean },
-): number | undefined {
+export function numberFlag(flags: Flags, name: string, range: Pick<OptionSpec, 'min' | 'max' | 'fractional'>) {
   const text = textFlag(flags, name);
   if (text === undefined) return undefined;
   const value = text.trim() === '' ? Number.NaN : Number(text);
+  const { min = 0, max = Number.POSITIVE_INFINITY, fractional } = range;
   if (value >= min && value <= max && (fractional || Number.isInteger(value))) return value;
-  const kind = fractional ? 'number' : 'whole number';
-  const range = max === Number.POSITIVE_INFINITY ? `of at least ${min}` : `from ${min} to ${max}`;
-  throw inputError(`--${name} is "${text}".`, { next: `Give it a ${kind} ${range}.` });
+  throw inputError(`--${name} is "${text}".`, { next: `Give it ${allowedText({ type: 'number', ...range })}.` });
 }
 
 /** The refusal of a word that is none of a few, with the one that was probably meant. */
@@ -86,6 +83,8 @@ export interface CommandContext {
 
 /** The groups of the help, in its order. */
 export const commandGroups = ['Ask', 'Threads', 'Search', 'Models', 'Setup', 'Server'] as const;
+
+export const misusedExit = 2;
 
 /** The exit code; 0 where none is told. */
 export type ExitCode = Promise<number | undefined> | Promise<void>;

@@ -24,7 +24,7 @@ export interface OpenProduct {
 
 /** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
 export async function openProduct(
-  { config, environment }: CommandContext,
+  { config, environment, out }: CommandContext,
   work: (open: OpenProduct) => ExitCode,
   toolset?: string,
 ): Promise<number> {
@@ -49,7 +49,7 @@ export async function openProduct(
     await product.close();
     // Where nobody asked for a log, what was lost or ignored is told all the same.
     const untold = product.warned.filter(({ where }) => isQuiet(config) && ['store', 'configuration'].includes(where));
-    for (const { message } of untold) environment.writeError(`polylogue: ${message}\n`);
+    for (const { message } of untold) out.warn(message);
   }
 }
 
@@ -74,9 +74,9 @@ function adviceOf({ class: kind, data, next }: Record<string, unknown>, file: st
 }
 
 /** Tells why a tool's call failed and what to do next; answers the exit code. */
-export function showFailure({ out, environment }: CommandContext, { document }: ToolReply, file = '--file'): number {
+export function showFailure({ out }: CommandContext, { document }: ToolReply, file = '--file'): number {
   const error = recordIn(document.error);
-  tellFailure(out, environment.writeError, { ...document, error: { ...error, next: adviceOf(error, file) } });
+  tellFailure(out, { ...document, error: { ...error, next: adviceOf(error, file) } });
   const { code } = error;
   return code === 'INVALID_INPUT_FORMAT' || code === 'MISSING_PARAMETER' ? 2 : 1;
 }
@@ -88,7 +88,7 @@ export const attemptWithProduct = (context: CommandContext, work: (open: OpenPro
       return (await work(open)) ?? 0;
     } catch (error) {
       if (!isAppError(error)) throw error;
-      tellFailure(context.out, context.environment.writeError, failureDocument(error));
+      tellFailure(context.out, failureDocument(error));
       return 1;
     }
   });

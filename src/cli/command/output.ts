@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { styleText } from 'node:util';
 import type { AppError } from '../../core/errors.ts';
-import { isRecord, type JsonObject } from '../../core/json.ts';
+import { type JsonObject, recordIn } from '../../core/json.ts';
 import { createPrintable, printableJson, printableText } from '../../core/text.ts';
 
 type Style = 'bold' | 'dim' | 'green' | 'yellow' | 'red' | 'cyan';
@@ -82,6 +82,8 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
     document: (document: JsonObject): void => {
       if (json) write(`${printableJson(JSON.stringify(document, undefined, 2))}\n`);
     },
+    /** On stderr: what is wrong, or may be. */
+    warn: (text: string): void => void stderr.write(`polylogue: ${printableText(text)}\n`),
     /** On stderr, and only when a person is there to read it. */
     remark: (text: string): void => {
       status('');
@@ -95,13 +97,11 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
 }
 
 /** Tells what failed, with the code whose page explains it, and what to do next: on stderr, with `--json` as a document too. */
-export function tellFailure(out: Output, writeError: (text: string) => void, document: JsonObject): void {
-  const error = isRecord(document.error) ? document.error : {};
+export function tellFailure(out: Output, document: JsonObject): void {
+  const { message = 'The call failed.', code, next } = recordIn(document.error);
   out.status('');
   out.document(document);
-  const code = typeof error.code === 'string' ? ` (${error.code})` : '';
-  writeError(`polylogue: ${String(error.message ?? 'The call failed.')}${code}\n`);
-  if (typeof error.next === 'string') writeError(`${error.next}\n`);
+  out.warn(`${message}${typeof code === 'string' ? ` (${code})` : ''}${typeof next === 'string' ? `\n${next}` : ''}`);
 }
 
 export function failureDocument({ message, details: { code, class: kind, next } }: AppError): JsonObject {

@@ -84,8 +84,8 @@ export async function showCall(
   return reply;
 }
 
-export function showWarnings({ environment }: CommandContext, { metadata }: JsonObject): void {
-  for (const warning of textsIn(recordIn(metadata).warnings)) environment.writeError(`polylogue: ${warning}\n`);
+export function showWarnings({ out }: CommandContext, { metadata }: JsonObject): void {
+  for (const warning of textsIn(recordIn(metadata).warnings)) out.warn(warning);
 }
 
 /** What a reply or a row of one says that it cost, behind something else; empty where nobody knows. */
@@ -102,8 +102,7 @@ export function closingRemark({ metadata }: JsonObject, facts: string, next = ';
 /** Shows which named files an answer did not see, its warnings, and in the last line the model, tokens and cost. */
 export function showAnswerFacts(context: CommandContext, document: JsonObject, next?: string): void {
   const { files, usage } = recordIn(document.metadata);
-  for (const { path, reason } of recordsIn(recordIn(files).skipped))
-    context.environment.writeError(`polylogue: not sent: ${String(path)}: ${String(reason)}\n`);
+  for (const { path, reason } of recordsIn(recordIn(files).skipped)) context.out.warn(`not sent: ${path}: ${reason}`);
   showWarnings(context, document);
   const { input, output } = recordIn(usage);
   context.out.remark(closingRemark(document, `${String(input)} tokens in, ${String(output)} out`, next));

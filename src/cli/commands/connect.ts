@@ -14,7 +14,7 @@ export const connect = defineCommand({
     ['polylogue connect', "Command for a host's configuration"],
     ['polylogue connect --url https://models.example', 'Use a daemon elsewhere; POLYLOGUE_TOKEN holds its token'],
   ],
-  async run({ config, environment, env, flags, launch }) {
+  async run({ config, environment, env, flags, launch, out }) {
     const { args } = serverEnvironment({ config, env, copied: [], refers: true });
     const stop = new AbortController();
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.once(signal, () => stop.abort());
@@ -26,7 +26,7 @@ export const connect = defineCommand({
         launch: { ...launch, args },
         url: textFlag(flags, 'url'),
         onlyRunning: isOn(flags, 'running'),
-        onRemark: text => environment.writeError(`polylogue: ${text}\n`),
+        onRemark: out.warn,
         input: process.stdin,
         output: process.stdout,
         stop: stop.signal,

@@ -50,8 +50,7 @@ export const consensus = defineCommand({
       print: document => print(context, document),
       finish(document) {
         const silent = recordsIn(document.responses).filter(({ status }) => status !== 'success');
-        for (const { model, error } of silent)
-          context.environment.writeError(`polylogue: ${String(model)}: ${String(error)}\n`);
+        for (const { model, error } of silent) context.out.warn(`${model}: ${error}`);
         showWarnings(context, document);
         const way = isRecord(document.continuation_offer) ? 'continue with "polylogue ask --continue last"' : '';
         context.out.remark([costText(recordIn(document.metadata), ''), way].filter(Boolean).join('; '));

@@ -140,16 +140,41 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   await mkdir(project);
   for (const [name, text] of Object.entries(files)) await writeFile(join(project, name), text);
   const apart = contextIn(context, place, project);
-  const report: DemoReport = { steps: [] };
-  const failed = await openProduct(apart, open => runSteps(context, open, before, report));
+  const told: JsonObject[] = [];
+  let id: string | undefined;
+  let latest: Account | undefined;
+
+  /** Answers the exit code; above 0 where a step was interrupted or failed, which was told then. */
+  async function runSteps({ call }: OpenProduct, steps: readonly Step[]): Promise<number> {
+    for (const { title, tool, args } of steps) {
+      const reply = await call(tool, { ...args, ...(id !== undefined && { continuation_id: id }) });
+      if (reply.isError) return showFailure(context, reply);
+      const { document } = reply;
+      id ??= String(document.continuation_id);
+      const account = accountIn(document);
+      const kept = account && latest ? keptOf(latest, account) : undefined;
+      latest = account ?? latest;
+      const sent = account && { ...account, messages: account.messages.length, kept_of_the_prompt_before: kept };
+      told.push({ title, tool, status: String(document.status), sent });
+      out.line('\n', out.style('bold', title));
+      out.line(`  ${tool} → ${document.status}, continuation_id ${id}`);
+      if (!account) continue;
+      out.line(`  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
+      out.line(`  files in the prompt: ${account.files.join(', ')}`);
+      if (kept !== undefined) out.line(`  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
+    }
+    return 0;
+  }
+
+  const failed = await openProduct(apart, open => runSteps(open, before));
   if (failed > 0) return failed;
   // Somebody mends the fault while nobody serves.
   const mended = files[programFile].replace('n <= items.length', 'n < items.length');
   await writeFile(join(project, programFile), mended);
   out.line(`\nServer stopped, ${programFile} edited, new server started.`);
-  const failedLater = await openProduct(apart, open => runSteps(context, open, after, report));
+  const failedLater = await openProduct(apart, open => runSteps(open, after));
   if (failedLater > 0) return failedLater;
-  out.document({ status: 'success', steps: report.steps });
+  out.document({ status: 'success', steps: told });
   out.line(
     '\nThese were built-in test models that only describe what they received. To get real answers, set an API key.',
   );
@@ -165,34 +190,4 @@ function contextIn(context: CommandContext, place: string, project: string): Com
   const argvFlags = { offline: true };
   const config = loadConfig({ tables, env, argvFlags, homeDir, platform, cwd: project, readFile: () => undefined });
   return { ...context, config, environment: { ...environment, cwd: project } };
-}
-
-interface DemoReport {
-  steps: JsonObject[];
-  id?: string;
-  account?: Account;
-}
-
-/** Answers the exit code; above 0 where a step was interrupted or failed, which was told then. */
-async function runSteps(context: CommandContext, { call }: OpenProduct, steps: readonly Step[], report: DemoReport) {
-  const { out } = context;
-  for (const { title, tool, args } of steps) {
-    const continued = report.id === undefined ? {} : { continuation_id: report.id };
-    const reply = await call(tool, { ...args, ...continued });
-    if (reply.isError) return showFailure(context, reply);
-    const { document } = reply;
-    report.id ??= String(document.continuation_id);
-    const account = accountIn(document);
-    const kept = account && report.account ? keptOf(report.account, account) : undefined;
-    report.account = account ?? report.account;
-    const sent = account && { ...account, messages: account.messages.length, kept_of_the_prompt_before: kept };
-    report.steps.push({ title, tool, status: String(document.status), sent });
-    out.line('\n', out.style('bold', title));
-    out.line(`  ${tool} → ${document.status}, continuation_id ${report.id}`);
-    if (!account) continue;
-    out.line(`  sent: about ${account.tokens} tokens in ${account.messages.length} messages`);
-    out.line(`  files in the prompt: ${account.files.join(', ')}`);
-    if (kept !== undefined) out.line(`  ${Math.round(kept * 100)} % of the prompt before opens this one unchanged`);
-  }
-  return 0;
 }

@@ -72,7 +72,7 @@ async function argumentsOf(context: CommandContext): Promise<Record<string, unkn
 }
 
 function show(context: CommandContext, { document }: ToolReply): void {
-  const { out, environment } = context;
+  const { out } = context;
   showWarnings(context, document);
   if (document.content !== undefined) out.line(textIn(document.content));
   const part = (title: string, text: unknown) => {
@@ -85,7 +85,7 @@ function show(context: CommandContext, { document }: ToolReply): void {
   part('What to do', document.recommendation);
   if (Array.isArray(document.needs)) part('What is missing', document.needs.map(String).join('\n'));
   if (isRecord(document.patch)) part(`Patch (${textIn(document.patch.verified)})`, document.patch.diff);
-  if (document.patch_withheld !== undefined) environment.writeError(`polylogue: ${textIn(document.patch_withheld)}\n`);
+  if (document.patch_withheld !== undefined) out.warn(textIn(document.patch_withheld));
   if (isRecord(document.patch)) out.remark('apply it with: polylogue diagnose --continue last --apply');
 }
 

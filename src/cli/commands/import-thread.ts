@@ -36,7 +36,7 @@ export const importThread = defineCommand({
       out.document({ status: 'success', continuation_id: thread.id, title: thread.title, ...found });
       const { private: isPrivate, store } = context.config.values.app;
       if (isPrivate || store === 'memory')
-        environment.writeError('polylogue: Threads are in memory alone: it is gone now that this command ends.\n');
+        out.warn('Threads are in memory alone: it is gone now that this command ends.');
       out.line(`${thread.id}  ${turns} turns`);
       if (missing > 0) out.remark(`${missing} texts of files were not in it.`);
       const secrets = Object.values(masked).reduce((sum, count) => sum + count, 0);

@@ -25,7 +25,7 @@ export const indexFiles = defineCommand({
     ['polylogue index --rebuild', 'Start over'],
   ],
   async run(context) {
-    const { out, flags, environment } = context;
+    const { out, flags } = context;
     return openProduct(context, async ({ product, signal }) => {
       const { report } = await refreshedIndex(context, product, signal, isOn(flags, 'rebuild'));
       const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
@@ -34,7 +34,7 @@ export const indexFiles = defineCommand({
       out.document({ status: 'success', root: product.root, ...counts, skips: shown });
       out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed`);
       if (vectors !== undefined) out.line(`${vectors} of ${chunks} places have vectors`);
-      if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
+      if (warning !== undefined) out.warn(warning);
       for (const { path, reason } of shown)
         out.remark(`left out: ${printablePath(relative(product.root, path))}: ${reason}`);
       if (skipped.length > skipsShown) out.remark(`and ${skipped.length - skipsShown} more`);

@@ -73,17 +73,17 @@ function print({ out }: CommandContext, document: JsonObject): void {
 }
 
 /** Each slot without an answer, each answer without a file, and what was not as asked for; answers whether something failed. */
-function reportFailures({ environment }: CommandContext, document: JsonObject): boolean {
+function reportFailures({ out }: CommandContext, document: JsonObject): boolean {
   let failed = false;
   for (const { model, error, file_error: unwritten, truncated, warnings } of responsesOf(document)) {
     for (const problem of [error, unwritten]) {
       if (!isRecord(problem)) continue;
       failed = true;
-      environment.writeError(`polylogue: ${String(model)}: ${String(problem.message)}\n`);
+      out.warn(`${model}: ${problem.message}`);
     }
     const remarks = textsIn(warnings);
     if (isRecord(truncated)) remarks.push('its answer is longer than a reply takes; "polylogue threads" has it whole');
-    for (const remark of remarks) environment.writeError(`polylogue: ${String(model)}: ${remark}\n`);
+    for (const remark of remarks) out.warn(`${model}: ${remark}`);
   }
   return failed;
 }

@@ -75,8 +75,7 @@ function documentOf(explanation: Explanation, whole: boolean): JsonObject {
   };
 }
 
-function print(context: CommandContext, explanation: Explanation, whole: boolean): void {
-  const { out, environment } = context;
+function print({ out }: CommandContext, explanation: Explanation, whole: boolean): void {
   const { plan, candidates, classifier, failure } = explanation;
   if (plan) {
     const unsure = plan.unclear ? ', though its words leave that open' : '';
@@ -91,9 +90,9 @@ function print(context: CommandContext, explanation: Explanation, whole: boolean
     out.line(`${index + 1}. `, out.style('green', `${model.provider}:${model.id}`), facts && ` (${facts})`);
     out.line(out.style('dim', `   ${reason}`));
   });
-  if (whole) printWhy(context, explanation);
-  for (const warning of explanation.warnings) environment.writeError(`polylogue: ${warning}\n`);
-  if (failure) environment.writeError(`polylogue: ${failure.message}\n${failure.next ? `${failure.next}\n` : ''}`);
+  if (whole) printWhy(out, explanation);
+  for (const warning of explanation.warnings) out.warn(warning);
+  if (failure) out.warn([failure.message, failure.next].filter(Boolean).join('\n'));
 }
 
 function needsOf({ needs, context, tools }: NonNullable<Explanation['plan']>): string {
@@ -123,7 +122,7 @@ const sentences: Readonly<Record<string, string>> = {
 
 const namesShown = 6;
 
-function printWhy({ out }: CommandContext, { plan, leftOut }: Explanation): void {
+function printWhy(out: CommandContext['out'], { plan, leftOut }: Explanation): void {
   if (plan) {
     out.line('\n', out.style('bold', 'Rules, in their order'));
     for (const { rule, fired, because } of plan.rules()) {

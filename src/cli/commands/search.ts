@@ -20,7 +20,7 @@ export const search = defineCommand({
     ['polylogue search createSandbox --limit 3 --json', 'Search for a name; print JSON'],
   ],
   async run(context) {
-    const { args, flags, out, environment } = context;
+    const { args, flags, out } = context;
     const question = args.join(' ').trim();
     if (question === '') {
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
@@ -31,7 +31,7 @@ export const search = defineCommand({
       const { warning } = report;
       const hits = await index.search(question, limit, signal);
       out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
-      if (warning !== undefined) environment.writeError(`polylogue: ${warning}\n`);
+      if (warning !== undefined) out.warn(warning);
       if (hits.length === 0) out.line('No matches in this project.');
       for (const { path, from, to, name, text } of hits) {
         const place = `${printablePath(relative(product.root, path))}:${from}-${to}`;

@@ -20,21 +20,18 @@ export const serve = defineCommand({
     ['polylogue serve --port 0 --offline', 'Use a free port and built-in models, to try it'],
   ],
   async run(context) {
-    const { environment } = context;
+    const { environment, out } = context;
     const settings = settingsOf(context);
     const product = await createProduct(asDaemon(context.config), environment);
     const asked = Promise.withResolvers<void>();
     const onSignal = () => asked.resolve();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, onSignal);
-    const log = (message: string) => environment.writeError(`polylogue: ${message}\n`);
     let reload = async () => {};
     process.on('SIGHUP', () => (isTerminalGone() ? onSignal() : void reload()));
     try {
-      const daemon = await product.openDaemon({ ...settings, log });
+      const daemon = await product.openDaemon({ ...settings, log: out.warn });
       reload = daemon.reload;
-      environment.writeError(
-        `polylogue: listening on ${daemon.url} (dashboard: ${daemon.url}/, MCP: ${daemon.url}/mcp)\n`,
-      );
+      out.warn(`listening on ${daemon.url} (dashboard: ${daemon.url}/, MCP: ${daemon.url}/mcp)`);
       void product.warm();
       await asked.promise;
       // Who asks twice wants the end now.
@@ -42,7 +39,7 @@ export const serve = defineCommand({
       const hurry = new AbortController();
       const drainMs = context.config.values.app.drainSeconds * 1_000;
       const stopTimer = environment.clock.after(drainMs, () => hurry.abort());
-      environment.writeError('polylogue: stopping; waiting for running calls\n');
+      out.warn('stopping; waiting for running calls');
       await daemon.drain(drainMs);
       await daemon.close();
       await product.close(hurry.signal);

@@ -12,10 +12,9 @@ export const stdio = defineCommand({
     ['polylogue', 'Command that hosts start'],
     ['polylogue stdio --offline', 'Use built-in models; no key needed'],
   ],
-  async run({ config, environment }) {
-    const onError = (error: Error) => environment.writeError(`polylogue: ${error.message}\n`);
+  async run({ config, environment, out }) {
     const streams = { input: process.stdin, output: process.stdout };
-    const served = await serveStdio(config, environment, streams, onError);
+    const served = await serveStdio(config, environment, streams, ({ message }) => out.warn(message));
     const asked = Promise.withResolvers<void>();
     // A client that left may come back for its jobs; who sends a signal wants the end now, and kills before long.
     const hurry = new AbortController();

@@ -71,9 +71,7 @@ export const modelOptions = {
   modelsFile: operator('Models', path, ['POLYLOGUE_MODELS_FILE', '--models-file'], {
     doc: 'JSON or YAML file that adds or corrects models. Keyed by provider: `{"groq": {"models": […]}}`. Overrides the per-provider files.',
   }),
-  modelLists: operator('Models', text, ['MODEL_LISTS'], {
-    choices: ['auto', 'off'],
-    default: 'auto',
+  modelLists: operator('Models', oneOf(['auto', 'off'], 'auto'), ['MODEL_LISTS'], {
     doc: 'Whether vendors are asked for their lists of models in the background: `auto`: once a day, and what a vendor does not list is not chosen. `off`: for names that are not known alone.',
   }),
   modelsDevUrl: operator('Models', url, ['MODELS_DEV_URL'], {

@@ -38,35 +38,84 @@ export type CallGraph = ReturnType<typeof buildCallGraph>;
 /** Methods of one name that may be meant where the receiver's type is not known; with more of them the name says nothing. */
 const maxNamesakes = 5;
 
-interface Build {
-  index: SymbolIndex;
-  resolver: ReturnType<typeof createResolver>;
-  nodes: Map<Declared | Outline, GraphNode>;
-  edges: Map<string, GraphEdge>;
-  openEnds: UnresolvedCall[];
-}
-
 /** Who calls whom in a set of files, by their syntax: what it leaves open is listed as open. */
 export function buildCallGraph(sources: SourceSet) {
   const index = createSymbolIndex(sources);
   const resolver = createResolver(sources, index);
   const nodes = new Map<Declared | Outline, GraphNode>();
+  const edges = new Map<string, GraphEdge>();
+  const openEnds: UnresolvedCall[] = [];
+
+  function addEdge({ from, kind, ambiguous }: Use, target: Declared, line: number): void {
+    const to = nodes.get(target);
+    if (!to) return;
+    const key = `${from.id} ${to.id} ${kind} ${ambiguous}`;
+    const edge = edges.get(key) ?? { from, to, kind, lines: [], ambiguous };
+    edges.set(key, edge);
+    if (!edge.lines.includes(line)) edge.lines.push(line);
+  }
+
+  function addCall(outline: Outline, call: Call): void {
+    const from = nodes.get(index.at(outline, outline.scopes[call.scope]?.symbol ?? -1) ?? outline);
+    if (!from) return;
+    // What `super(…)` calls is the parent's constructor.
+    const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
+    const meaning = resolver.meaning(outline, call.scope, target);
+    if (meaning.kind === 'symbols') {
+      const targets = meaning.found.flatMap(each => whatRuns(index, each, call.kind));
+      const ambiguous = targets.length > 1 ? 'one of several' : undefined;
+      for (const { to, kind } of targets) addEdge({ from, kind, ambiguous }, to, call.line);
+    } else if (call.kind !== 'passes') addOpen(from, call, whyOpen(meaning));
+  }
+
+  function addOpen(from: GraphNode, { target, kind, line }: Call, why: UnresolvedReason): void {
+    const name = target.at(-1) ?? '?';
+    const alike = why === 'run_time' && target.length > 1 ? index.methods(name) : [];
+    const namesakes = alike.filter(({ outline }) => familyOf(outline) === familyOf(from.outline));
+    if (namesakes.length > 0 && namesakes.length <= maxNamesakes) {
+      for (const to of namesakes) addEdge({ from, kind, ambiguous: 'by name only' }, to, line);
+      return;
+    }
+    openEnds.push({ from, target: target.map(part => (part === '?' ? '…' : part)).join('.'), kind, line, why });
+  }
+
+  function addRelations(outline: Outline): void {
+    for (const { symbol, kind, target, line } of outline.relations) {
+      const declared = index.at(outline, symbol);
+      const from = declared && nodes.get(declared);
+      if (!declared || !from) continue;
+      const meaning = resolver.meaning(outline, declared.symbol.scope, target);
+      if (meaning.kind !== 'symbols') {
+        openEnds.push({ from, target: target.join('.'), kind, line, why: whyOpen(meaning) });
+        continue;
+      }
+      const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;
+      for (const to of meaning.found) addEdge({ from, kind, ambiguous }, to, line);
+    }
+  }
+
+  /** Go says nowhere which types an interface has: those with all its methods. */
+  function addGoImplementations(declared: Declared | undefined): void {
+    if (declared?.outline.language !== 'go' || declared.symbol.kind !== 'interface') return;
+    for (const type of resolver.members.subtypes(declared)) {
+      const from = nodes.get(type);
+      if (from) addEdge({ from, kind: 'implements' }, declared, type.symbol.from);
+    }
+  }
+
   for (const outline of sources.outlines) nodes.set(outline, { id: nodes.size, outline, name: '(top level)' });
   for (const declared of index.all) {
     nodes.set(declared, { id: nodes.size, outline: declared.outline, declared, name: qualifiedName(index, declared) });
   }
-  const build: Build = { index, resolver, nodes, edges: new Map(), openEnds: [] };
   for (const outline of sources.outlines) {
-    for (const call of outline.calls) addCall(build, outline, call);
-    addRelations(build, outline);
+    for (const call of outline.calls) addCall(outline, call);
+    addRelations(outline);
+    for (const number of outline.symbols.keys()) addGoImplementations(index.at(outline, number));
   }
-  return {
-    nodes: [...nodes.values()],
-    edges: [...build.edges.values()],
-    openEnds: build.openEnds,
-    imports: importsOf(sources),
-  };
+  return { nodes: [...nodes.values()], edges: [...edges.values()], openEnds, imports: importsOf(sources) };
 }
+
+type Use = Pick<GraphEdge, 'from' | 'kind' | 'ambiguous'>;
 
 function qualifiedName(index: SymbolIndex, declared: Declared): string {
   const above = ({ outline, symbol, owner }: Declared) =>
@@ -80,37 +129,12 @@ function qualifiedName(index: SymbolIndex, declared: Declared): string {
     .join('.');
 }
 
-type Use = Pick<GraphEdge, 'from' | 'kind' | 'ambiguous'>;
-
-function addEdge({ edges, nodes }: Build, { from, kind, ambiguous }: Use, target: Declared, line: number): void {
-  const to = nodes.get(target);
-  if (!to) return;
-  const key = `${from.id} ${to.id} ${kind} ${ambiguous}`;
-  const edge = edges.get(key) ?? { from, to, kind, lines: [], ambiguous };
-  edges.set(key, edge);
-  if (!edge.lines.includes(line)) edge.lines.push(line);
-}
-
-function addCall(build: Build, outline: Outline, call: Call): void {
-  const caller = build.index.at(outline, outline.scopes[call.scope]?.symbol ?? -1);
-  const from = build.nodes.get(caller ?? outline);
-  if (!from) return;
-  // What `super(…)` calls is the parent's constructor.
-  const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
-  const meaning = build.resolver.meaning(outline, call.scope, target);
-  if (meaning.kind === 'symbols') {
-    const targets = meaning.found.flatMap(each => whatRuns(build, each, call.kind));
-    const ambiguous = targets.length > 1 ? 'one of several' : undefined;
-    for (const { to, kind } of targets) addEdge(build, { from, kind, ambiguous }, to, call.line);
-  } else if (call.kind !== 'passes') addOpen(build, from, call, whyOpen(meaning));
-}
-
 const whyOpen = (meaning: Meaning): UnresolvedReason => (meaning.kind === 'unknown' ? meaning.why : 'run_time');
 
 const constructors = ['constructor', '__init__'];
 
 /** The node behind a name: of a class that is called its constructor, where it has one of its own. */
-function whatRuns({ index }: Build, declared: Declared, kind: CallKind): { to: Declared; kind: CallKind }[] {
+function whatRuns(index: SymbolIndex, declared: Declared, kind: CallKind): { to: Declared; kind: CallKind }[] {
   const { symbol } = declared;
   if (symbol.kind === 'object' && kind !== 'calls') return [];
   const isType = symbol.kind !== 'function' && symbol.kind !== 'method';
@@ -120,50 +144,7 @@ function whatRuns({ index }: Build, declared: Declared, kind: CallKind): { to: D
   return [{ to: own[0] ?? declared, kind: constructs && kind === 'calls' ? 'constructs' : kind }];
 }
 
-function addOpen(build: Build, from: GraphNode, call: Call, why: UnresolvedReason): void {
-  const name = call.target.at(-1) ?? '?';
-  const namesakes =
-    why === 'run_time' && call.target.length > 1
-      ? build.index.methods(name).filter(({ outline }) => familyOf(outline) === familyOf(from.outline))
-      : [];
-  if (namesakes.length > 0 && namesakes.length <= maxNamesakes) {
-    for (const to of namesakes) addEdge(build, { from, kind: call.kind, ambiguous: 'by name only' }, to, call.line);
-    return;
-  }
-  const target = call.target.map(part => (part === '?' ? '…' : part)).join('.');
-  build.openEnds.push({ from, target, kind: call.kind, line: call.line, why });
-}
-
 const familyOf = ({ language }: Outline) => (language === 'python' || language === 'go' ? language : 'script');
-
-function addRelations(build: Build, outline: Outline): void {
-  for (const { symbol, kind, target, line } of outline.relations) {
-    const declared = build.index.at(outline, symbol);
-    const from = declared && build.nodes.get(declared);
-    if (!declared || !from) continue;
-    const meaning = build.resolver.meaning(outline, declared.symbol.scope, target);
-    if (meaning.kind !== 'symbols') {
-      build.openEnds.push({ from, target: target.join('.'), kind, line, why: whyOpen(meaning) });
-      continue;
-    }
-    const ambiguous = meaning.found.length > 1 ? 'one of several' : undefined;
-    for (const to of meaning.found) addEdge(build, { from, kind, ambiguous }, to, line);
-  }
-  addGoImplementations(build, outline);
-}
-
-/** Go says nowhere which types an interface has: those with all its methods. */
-function addGoImplementations(build: Build, outline: Outline): void {
-  const { index, resolver, nodes } = build;
-  if (outline.language !== 'go') return;
-  for (const [number, symbol] of outline.symbols.entries()) {
-    const declared = symbol.kind === 'interface' ? index.at(outline, number) : undefined;
-    for (const type of declared ? resolver.members.subtypes(declared) : []) {
-      const from = nodes.get(type);
-      if (from && declared) addEdge(build, { from, kind: 'implements' }, declared, type.symbol.from);
-    }
-  }
-}
 
 function importsOf(sources: SourceSet) {
   const edges: { from: Outline; to: Outline; line: number }[] = [];

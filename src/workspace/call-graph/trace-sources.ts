@@ -72,47 +72,39 @@ function callFlow(trace: Trace, labels: Labels): string[] {
   const lines: string[] = [];
   const down = Map.groupBy(trace.outgoing, edge => edge.from);
   const up = Map.groupBy(trace.incoming, edge => edge.to);
+
+  /** Adds what is below a node, in the order of the source. A node is unfolded once; `path` is what it is under. */
+  function addBranches(
+    side: 'from' | 'to',
+    node: GraphNode,
+    path: Set<GraphNode>,
+    depth: number,
+    seen = new Set(path),
+  ) {
+    const [edges, arrow] = side === 'to' ? [down, '↓'] : [up, '↑'];
+    const ordered = (edges.get(node) ?? []).toSorted((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
+    for (const edge of ordered) {
+      const next = edge[side];
+      const note = path.has(next) ? ' ↻ recursion' : seen.has(next) && edges.has(next) ? ' (see above)' : '';
+      const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
+      const used = `${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
+      lines.push(`${'  '.repeat(depth)}${arrow} ${doubt}${used}${note}`);
+      if (seen.has(next)) continue;
+      seen.add(next);
+      addBranches(side, next, new Set([...path, next]), depth + 1, seen);
+    }
+  }
+
   for (const root of trace.roots) {
     const isTarget = trace.targets.includes(root);
     if (!isTarget && !down.has(root) && !up.has(root)) continue;
     lines.push(headline(root, labels));
-    lines.push(...branches({ edges: down, side: 'to', arrow: '↓', labels }, root, new Set([root]), 1));
+    addBranches('to', root, new Set([root]), 1);
     if (up.has(root)) lines.push('  called from');
-    lines.push(...branches({ edges: up, side: 'from', arrow: '↑', labels }, root, new Set([root]), 2));
+    addBranches('from', root, new Set([root]), 2);
     if (!down.has(root) && !up.has(root)) lines.push('  no calls from or to it in the files read');
   }
   return [...lines, ...relationLines(trace, labels), ...openLines(trace, labels)];
-}
-
-interface Direction {
-  edges: ReadonlyMap<GraphNode, readonly GraphEdge[]>;
-  side: 'from' | 'to';
-  arrow: string;
-  labels: Labels;
-}
-
-/** What is below a node, in the order of the source. A node is unfolded once; `path` is what it is under. */
-function branches(
-  direction: Direction,
-  node: GraphNode,
-  path: Set<GraphNode>,
-  depth: number,
-  seen = new Set(path),
-): string[] {
-  const { labels } = direction;
-  const edges = (direction.edges.get(node) ?? []).toSorted((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
-  const lines: string[] = [];
-  for (const edge of edges) {
-    const next = edge[direction.side];
-    const note = path.has(next) ? ' ↻ recursion' : seen.has(next) && direction.edges.has(next) ? ' (see above)' : '';
-    const doubt = edge.ambiguous ? `? ${edge.ambiguous}: ` : '';
-    const used = `${edge.kind} ${labels.node(next)}  ${labels.place(next)}  at ${labels.at(edge.from, edge.lines)}`;
-    lines.push(`${'  '.repeat(depth)}${direction.arrow} ${doubt}${used}${note}`);
-    if (seen.has(next)) continue;
-    seen.add(next);
-    lines.push(...branches(direction, next, new Set([...path, next]), depth + 1, seen));
-  }
-  return lines;
 }
 
 const headline = (node: GraphNode, labels: Labels): string =>

@@ -20,8 +20,7 @@ export interface ProjectTrace extends TraceRequest {
   signal: AbortSignal;
 }
 
-/** Traces a target through the sources that the caller named, or through the project. */
-export type Tracer = (trace: ProjectTrace) => Promise<TracedProject>;
+export type Tracer = ReturnType<typeof createTracer>;
 
 export interface TracerOptions {
   sandbox: Sandbox;
@@ -36,7 +35,7 @@ export interface TracerOptions {
  * `traced` is undefined when there was no source to read; `files`: how many were parsed; `broken`: those with syntax errors, relative
  * to the root.
  */
-export type TracedProject = Awaited<ReturnType<typeof traceProject>>;
+export type TracedProject = Awaited<ReturnType<Tracer>>;
 
 /** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */
 const maxFileBytes = 1024 * 1024;
@@ -51,60 +50,55 @@ const readMs = 20_000;
 /** After it there is no answer. */
 const totalMs = 60_000;
 
-export function createTracer(options: TracerOptions): Tracer {
-  const { clock } = options;
-  const tookTooLong = () =>
-    limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
-      next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
+const tookTooLong = () =>
+  limitError('size', `The trace was not done after ${totalMs / 1_000} seconds.`, {
+    next: 'Name the relevant files or directories in relevant_files, or trace by reading.',
+  });
+
+/** Traces a target through the sources that the caller named, or through the project. */
+export function createTracer({ sandbox, home, maxNamedFiles, clock, pool }: TracerOptions) {
+  async function traceProject({ root, signal, ...trace }: ProjectTrace, late: TraceInput['late']) {
+    /** Languages of files that no grammar here can read. */
+    const others = new Set<string>();
+    const wanted = (path: string) => {
+      const other = otherLanguageOf(path);
+      if (other) others.add(other);
+      return languageOf(path) !== undefined;
+    };
+    const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
+      ...{ home, maxNamedFiles, root, signal, wanted },
+      late: () => Atomics.load(late, 0) === 1,
+      maxBytes: maxFileBytes,
+      maxDirectoryBytes: maxTotalBytes,
+      maxFilesPerDirectory: maxFiles,
     });
-  return async trace => {
+    const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
+    const known = {
+      files: sources.length,
+      skipped: [...skipped, ...over],
+      otherLanguages: [...others].sort(),
+      broken: [],
+    };
+    if (sources.length === 0) return { ...known, traced: undefined };
+    const goModules = await findGoModules(sandbox, root, sources, signal);
+    const { mode, target, hints } = trace;
+    const traced = await pool.trace({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
+    const reason = `Reading took ${readMs / 1_000} seconds; name fewer files.`;
+    const unread = traced.unread.map(path => skip(path, 'over_budget', reason));
+    return {
+      ...known,
+      files: known.files - unread.length,
+      skipped: [...known.skipped, ...unread],
+      traced,
+      broken: traced.broken.map(path => printablePath(relative(root, path))),
+    };
+  }
+
+  return async (trace: ProjectTrace) => {
     const late = new Int32Array(new SharedArrayBuffer(4));
     const stopReading = clock.after(readMs, () => Atomics.store(late, 0, 1));
-    const run = (signal: AbortSignal) => traceProject(options, { ...trace, signal }, late);
+    const run = (signal: AbortSignal) => traceProject({ ...trace, signal }, late);
     return withDeadline(clock, totalMs, run, trace.signal, tookTooLong).finally(stopReading);
-  };
-}
-
-async function traceProject(
-  { sandbox, home, maxNamedFiles, pool }: TracerOptions,
-  trace: ProjectTrace,
-  late: TraceInput['late'],
-) {
-  const { root, signal } = trace;
-  /** Languages of files that no grammar here can read. */
-  const others = new Set<string>();
-  const wanted = (path: string) => {
-    const other = otherLanguageOf(path);
-    if (other) others.add(other);
-    return languageOf(path) !== undefined;
-  };
-  const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
-    home,
-    maxNamedFiles,
-    root,
-    signal,
-    late: () => Atomics.load(late, 0) === 1,
-    wanted,
-    maxBytes: maxFileBytes,
-    maxDirectoryBytes: maxTotalBytes,
-    maxFilesPerDirectory: maxFiles,
-  });
-  const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
-  const otherLanguages = [...others].sort();
-  const known = { files: sources.length, skipped: [...skipped, ...over], otherLanguages, broken: [] };
-  if (sources.length === 0) return { ...known, traced: undefined };
-  const goModules = await findGoModules(sandbox, root, sources, signal);
-  const { mode, target, hints } = trace;
-  const traced = await pool.trace({ root, sources, goModules, request: { mode, target, hints }, late }, signal);
-  const unread = traced.unread.map(path =>
-    skip(path, 'over_budget', `Reading took ${readMs / 1_000} seconds; name fewer files.`),
-  );
-  return {
-    ...known,
-    files: known.files - unread.length,
-    skipped: [...known.skipped, ...unread],
-    traced,
-    broken: traced.broken.map(path => printablePath(relative(root, path))),
   };
 }
 

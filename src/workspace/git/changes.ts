@@ -96,11 +96,58 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
   if (request.compareTo !== undefined && base === undefined) notes.push(`It has no commit "${request.compareTo}".`);
   const compared = base !== undefined;
   const files: ChangedFile[] = [];
-  const reading = { run, place, options, request, notes, files };
-  if (compared) await diff(reading, 'compared', [base]);
-  if (request.staged && !compared) await diff(reading, 'staged', ['--cached']);
-  if (request.unstaged && !compared) await diff(reading, 'unstaged', []);
-  if (request.unstaged || compared) await newFiles(reading, untracked);
+
+  async function diff(area: ChangedFile['area'], ...args: string[]): Promise<void> {
+    const parts = ['--raw', '--numstat', '-z', '--patch'];
+    const { stdout, complete } = await well(run, place, ['diff', ...parts, ...diffOptions, ...args, '--']);
+    if (!complete) notes.push(`The ${area} changes are too large to be read whole.`);
+    // Two NUL part what is said of files from their patches.
+    const end = `${stdout}\0\0`.indexOf('\0\0');
+    const byPath = splitPatches(stdout.slice(end + 2), complete);
+    // Once more with all of each file around its changes, by which they are judged; what is too long for that is judged alone.
+    const around =
+      byPath.size === 0 ? undefined : await run(['diff', '--patch', ...diffOptions, allLines, ...args, '--']);
+    const wholes = splitPatches(around?.stdout ?? '', around?.complete === true);
+    for (const entry of parseEntries(stdout.slice(0, end))) {
+      const patch = byPath.get(entry.path);
+      // Git tells which commit it is at, wherever its data is.
+      if (entry.submodule) await placeOf(options, join(place.top, entry.path));
+      const secretFile = isSecret(place, entry);
+      const isShown = patch !== undefined && !secretFile && !entry.binary;
+      const shown = isShown
+        ? await maskPatch(patch, options.mask, request.scope, wholes.get(entry.path))
+        : { secrets: [], withheld: secretFile ? heldBack : entry.binary ? 'binary' : 'too large, or in conflict' };
+      files.push({ ...entry, area, secretFile, ...shown });
+    }
+  }
+
+  /** Read like other files: through the sandbox. */
+  async function newFiles(): Promise<void> {
+    // A folder is a repository of its own, which is found as one.
+    const names = untracked.filter(path => !path.endsWith('/'));
+    if (names.length > maxUntracked) notes.push(`Only ${maxUntracked} of ${names.length} untracked files were read.`);
+    const limits = { maxBytes: untrackedBytes, signal: request.signal };
+    let left = patchChars;
+    for (const path of names.slice(0, maxUntracked)) {
+      const secretFile = isSecret(place, { path });
+      const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
+      const read = secretFile ? undefined : await readFile(options.sandbox, join(place.top, path), limits);
+      if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
+      else if (isSkip(read)) {
+        files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
+      } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
+      else {
+        left -= read.text.length;
+        const shown = await maskPatch(newFilePatch(path, read.text), options.mask, request.scope);
+        files.push({ ...file, added: countLines(read.text), removed: 0, ...shown });
+      }
+    }
+  }
+
+  if (compared) await diff('compared', base);
+  if (request.staged && !compared) await diff('staged', '--cached');
+  if (request.unstaged && !compared) await diff('unstaged');
+  if (request.unstaged || compared) await newFiles();
   return { path: place.top, ...status, comparedWith: base, files, conflicted, notes };
 }
 
@@ -147,67 +194,10 @@ async function commonCommit(run: RunGit, ref: string): Promise<string | undefine
 const hashIn = ({ exitCode, stdout }: GitOutput): string | undefined =>
   exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
 
-interface Reading {
-  run: RunGit;
-  place: RepositoryPlace;
-  options: GitOptions;
-  request: ChangesRequest;
-  notes: string[];
-  files: ChangedFile[];
-}
-
-async function diff(reading: Reading, area: ChangedFile['area'], args: readonly string[]): Promise<void> {
-  const { run, place, options, request, notes, files } = reading;
-  const parts = ['--raw', '--numstat', '-z', '--patch'];
-  const { stdout, complete } = await well(run, place, ['diff', ...parts, ...diffOptions, ...args, '--']);
-  if (!complete) notes.push(`The ${area} changes are too large to be read whole.`);
-  // Two NUL part what is said of files from their patches.
-  const end = `${stdout}\0\0`.indexOf('\0\0');
-  const byPath = splitPatches(stdout.slice(end + 2), complete);
-  // Once more with all of each file around its changes, by which they are judged; what is too long for that is judged alone.
-  const around =
-    byPath.size === 0 ? undefined : await run(['diff', '--patch', ...diffOptions, allLines, ...args, '--']);
-  const wholes = splitPatches(around?.stdout ?? '', around?.complete === true);
-  for (const entry of parseEntries(stdout.slice(0, end))) {
-    const patch = byPath.get(entry.path);
-    // Git tells which commit it is at, wherever its data is.
-    if (entry.submodule) await placeOf(options, join(place.top, entry.path));
-    const secretFile = isSecret(place, entry);
-    const isShown = patch !== undefined && !secretFile && !entry.binary;
-    const shown = isShown
-      ? await maskPatch(patch, options.mask, request.scope, wholes.get(entry.path))
-      : { secrets: [], withheld: secretFile ? heldBack : entry.binary ? 'binary' : 'too large, or in conflict' };
-    files.push({ ...entry, area, secretFile, ...shown });
-  }
-}
-
 const heldBack = 'by its name it holds credentials';
 
 const isSecret = (place: RepositoryPlace, { path, from }: Pick<DiffEntry, 'path' | 'from'>): boolean =>
   isSecretFile(join(place.top, path)) || (from !== undefined && isSecretFile(join(place.top, from)));
-
-/** Read like other files: through the sandbox. */
-async function newFiles({ options, place, request, notes, files }: Reading, paths: readonly string[]): Promise<void> {
-  // A folder is a repository of its own, which is found as one.
-  const names = paths.filter(path => !path.endsWith('/'));
-  if (names.length > maxUntracked) notes.push(`Only ${maxUntracked} of ${names.length} untracked files were read.`);
-  const limits = { maxBytes: untrackedBytes, signal: request.signal };
-  let left = patchChars;
-  for (const path of names.slice(0, maxUntracked)) {
-    const secretFile = isSecret(place, { path });
-    const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
-    const read = secretFile ? undefined : await readFile(options.sandbox, join(place.top, path), limits);
-    if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
-    else if (isSkip(read)) {
-      files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
-    } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
-    else {
-      left -= read.text.length;
-      const shown = await maskPatch(newFilePatch(path, read.text), options.mask, request.scope);
-      files.push({ ...file, added: countLines(read.text), removed: 0, ...shown });
-    }
-  }
-}
 
 function newFilePatch(path: string, text: string): string {
   const name = printablePath(path);

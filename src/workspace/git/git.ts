@@ -60,15 +60,15 @@ export function createGitHistory(options: GitOptions) {
   };
 }
 
+const refProblems = [
+  [/^-/, 'it begins with "-"'],
+  [/^.{251}/s, 'it is longer than 250 characters'],
+  [/[\p{Cc}\s?*[\\:]|\.\./u, 'it has a character that names of commits do not have'],
+] as const;
+
 /** Refuses what git could take for an option or for more than one commit. */
 function checkRef(ref: string): string {
-  const problem = ref.startsWith('-')
-    ? 'it begins with "-"'
-    : ref.length > 250
-      ? 'it is longer than 250 characters'
-      : /[\p{Cc}\s?*[\\:]|\.\./u.test(ref)
-        ? 'it has a character that names of commits do not have'
-        : undefined;
+  const problem = refProblems.find(([pattern]) => pattern.test(ref))?.[1];
   if (problem === undefined) return ref;
   throw inputError(`"${printablePath(ref)}" cannot be compared to: ${problem}.`, {
     next: 'Name one branch, tag or commit in compare_to, such as "main" or "HEAD~3".',

@@ -10,7 +10,7 @@ import { hashOf } from '../../core/ids.ts';
 import { isRecord } from '../../core/json.ts';
 import { languageOf } from '../outline/outline.ts';
 import { isSkip, notText, skip } from '../paths.ts';
-import { decodeText } from '../read-file.ts';
+import { decodeText, readFile } from '../read-file.ts';
 import { createSandbox, type ReadBytes } from '../sandbox.ts';
 import { classifyFile, type FileClass, type WalkMemory, walkDirectory } from '../walk.ts';
 import { doJob } from '../workers/run-job.ts';
@@ -248,17 +248,13 @@ async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>):
   let chars = 0;
   for (const path of from.uncut(job)) {
     if (chars > answerChars) break;
-    const read = await sandbox.readIn(dirname(path), [basename(path)], maxBytes);
-    const found = isSkip(read) ? undefined : read.get(basename(path));
-    const bytes = found && !isSkip(found) ? found.bytes : undefined;
+    const file = await readFile(sandbox, path, { maxBytes });
     // It is another text than the index knows, or none: the next look puts the file anew.
-    if (!bytes || !from.isSame(path, hashOf(bytes))) {
-      from.remove([path]);
-      continue;
+    if (isSkip(file) || !from.isSame(path, file.sha256)) from.remove([path]);
+    else {
+      chars += file.text.length;
+      texts.push({ path, text: file.text });
     }
-    const text = decodeText(bytes) ?? '';
-    chars += text.length;
-    texts.push({ path, text });
   }
   return texts;
 }
