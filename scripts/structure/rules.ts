@@ -93,7 +93,7 @@ const layers: StructureRules['layers'] = {
       moonshot: ['shared'],
       ollama: ['shared'],
       zhipu: ['shared'],
-      'external-cli': [],
+      'external-cli': ['shared'],
     },
   },
   calls: {

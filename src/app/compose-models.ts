@@ -17,11 +17,11 @@ import { cliProvider, createCliRegistry } from '../providers/external-cli/cli-re
 import { configuredClis } from '../providers/external-cli/configured-clis.ts';
 import { type CliRunner, cliProviderId } from '../providers/external-cli/contract.ts';
 import { providers } from '../providers/index.gen.ts';
-import { moonshotEndpoint } from '../providers/moonshot/api.ts';
 import { createMoonshotFiles } from '../providers/moonshot/files.ts';
+import { moonshot } from '../providers/moonshot/moonshot.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/self-hosted.ts';
-import { createZhipuWebSearch, searchEngineOf, zhipuEndpoint } from '../providers/zhipu/zhipu.ts';
+import { createZhipuWebSearch, searchEngineOf, zhipu } from '../providers/zhipu/zhipu.ts';
 import { createKeptTexts } from '../storage/shared-state.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
@@ -162,13 +162,13 @@ export function composeVendorServices(
   };
   const moonshotServices = () => {
     const settings = settingsOf('moonshot');
-    const endpoint = moonshotEndpoint(settings, now);
+    const endpoint = moonshot.endpoint(settings, now);
     const files = createMoonshotFiles(endpoint, Number(settings.filesMaxMb ?? 100) * megabyte);
     const account = accountOf(settings.apiKey ?? '');
     return { documents: createDocumentLibrary({ provider: endpoint.provider, files, account, state, clock }) };
   };
   const zhipuServices = () => {
-    const endpoint = zhipuEndpoint(settingsOf('zhipu'), now);
+    const endpoint = zhipu.endpoint(settingsOf('zhipu'), now);
     return { web: createZhipuWebSearch(endpoint, searchEngineOf(settingsOf('zhipu'), endpoint.baseUrl)) };
   };
   return {

@@ -22,26 +22,21 @@ export const isUuid = (text: string): boolean => uuidPattern.test(text);
 export const tidyId = (text: string): string =>
   (/^[\s"'`]*([^\s"'`]+|$)[\s"'`]*$/.exec(text)?.[1] ?? text).toLowerCase().replace(/^(null|none|undefined|new)$/, '');
 
-export const isThreadId = (text: string): text is ThreadId => isUuid(text);
-
-export const isExchangeId = (text: string): text is ExchangeId => isUuid(text);
-
-export const isJobId = (text: string): text is JobId => isUuid(text);
-
-export const isRequestId = (text: string): text is RequestId => isUuid(text);
-
-export const isSha256 = (text: string): text is Sha256 => /^[0-9a-f]{64}$/.test(text);
-
-function branded<Id extends string>(text: string, is: (text: string) => text is Id & string, what: string): Id {
-  if (!is(text)) throw new TypeError(`not ${what}: ${text}`);
-  return text;
+/** What tells the ids of one kind, and what makes one of a text or throws. */
+function idsOf<Id extends string>(isSound: (text: string) => boolean, what: string) {
+  const is = (text: string): text is Id & string => isSound(text);
+  const of = (text: string): Id => {
+    if (!is(text)) throw new TypeError(`not ${what}: ${text}`);
+    return text;
+  };
+  return { is, of };
 }
 
-export const threadId = (text: string): ThreadId => branded(text, isThreadId, 'a thread id');
-export const exchangeId = (text: string): ExchangeId => branded(text, isExchangeId, 'an exchange id');
-export const jobId = (text: string): JobId => branded(text, isJobId, 'a job id');
-export const requestId = (text: string): RequestId => branded(text, isRequestId, 'a request id');
-export const sha256 = (text: string): Sha256 => branded(text, isSha256, 'a SHA-256');
+export const { is: isThreadId, of: threadId } = idsOf<ThreadId>(isUuid, 'a thread id');
+export const { is: isExchangeId, of: exchangeId } = idsOf<ExchangeId>(isUuid, 'an exchange id');
+export const { is: isJobId, of: jobId } = idsOf<JobId>(isUuid, 'a job id');
+export const { is: isRequestId, of: requestId } = idsOf<RequestId>(isUuid, 'a request id');
+export const { is: isSha256, of: sha256 } = idsOf<Sha256>(text => /^[0-9a-f]{64}$/.test(text), 'a SHA-256');
 
 /** The SHA-256 of a text or of bytes. */
 export const hashOf = (content: string | Uint8Array): Sha256 => sha256(hash('sha256', content));

@@ -125,8 +125,6 @@ export interface Health {
   failures: number;
   /** Failures since the last success; of what another process found, those that it counted. */
   consecutive: number;
-  /** How often it opened since it last worked. */
-  opens: number;
   /** Milliseconds of a whole answer, a moving average; absent before the first. */
   latencyMs?: number;
   /** What kind of failure the last one was: `bad_upstream`, `rate_limit`… */

@@ -1,6 +1,7 @@
 import { type AppError, isAppError, limitError } from '../core/errors.ts';
 import { type Message, textOf } from '../core/message.ts';
 import { answerTokens, type Candidate, type ModelInfo } from '../core/model.ts';
+import { mostThatFit } from '../core/text.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../core/tokens.ts';
 import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type Usage } from '../core/usage.ts';
 import type { ModelQuestion, Waste, WebSearch } from './ask-model.ts';
@@ -57,15 +58,6 @@ function feesBound(model: ModelInfo, inputTokens: number, pricing: Pricing, webS
   return searching + inputTokens * storage;
 }
 
-/**
- * The candidates of whom one can say what they cost: one further down the list whose price nobody knows would make a limit
- * refuse the whole question. The first is who was asked for.
- */
-export function withKnownPrices([first, ...others]: readonly Candidate[], pricing: Pricing): readonly Candidate[] {
-  const known = others.filter(({ model }) => model.price || isFree(model, pricing));
-  return first ? [first, ...known] : known;
-}
-
 /** Whether a model without a price costs nothing, or is to count so. */
 export const isFree = ({ price, provider }: ModelInfo, { isLocal, allowUnpriced }: Pricing): boolean =>
   !price && (isLocal(provider) || allowUnpriced);
@@ -115,7 +107,7 @@ export function quote(
 ): Quote {
   const { model } = candidate;
   const { least, max } = usefulAnswer([candidate]);
-  const room = Math.max(1, model.window - Math.min(model.maxOutput, max, model.window / 2));
+  const room = Math.max(1, Math.floor(model.window - Math.min(model.maxOutput, max, model.window / 2)));
   const wanted = Math.max(leastPrompt, Math.ceil(tokens * tokenFactor(model.id)));
   const usdFor = (prompt: number, answer: number) => {
     const { fixed, perToken } = estimateCost(candidate, prompt, pricing, webSearch);
@@ -128,19 +120,9 @@ export function quote(
   const answer = usdFor(leastPrompt, max) <= limit / 2 && usdFor(sent, least) > limit ? max : least;
   const usd = model.price || isFree(model, pricing) ? usdFor(sent, usualAnswer) : undefined;
   if (usdFor(room, answer) <= limit) return { usd, holds: given / wanted };
-  const maxPrompt = Math.floor(greatestWithin(room, prompt => usdFor(prompt, answer) <= limit) * estimateMargin);
+  const maxPrompt = Math.floor(mostThatFit(room, prompt => usdFor(prompt, answer) <= limit) * estimateMargin);
   const held = usdFor(sent, least) <= limit ? sent : Math.min(sent, maxPrompt);
   return { usd, maxPrompt, holds: maxPrompt < leastPrompt * estimateMargin ? 0 : Math.min(held, given) / wanted };
-}
-
-function greatestWithin(most: number, fits: (count: number) => boolean): number {
-  let [low, high] = [0, most];
-  while (high - low > 100) {
-    const middle = (low + high) / 2;
-    if (fits(middle)) low = middle;
-    else high = middle;
-  }
-  return low;
 }
 
 /** What a prompt comes to at the candidate that makes most tokens of it. */

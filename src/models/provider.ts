@@ -225,7 +225,7 @@ export interface ProviderDefinition {
   servesOthers?: boolean;
   /** Has no list of its models to ask for. */
   unlisted?: boolean;
-  /** What its listing names is never all that it serves. */
+  /** What its listing names is never all that it serves: aggregators, deployments, endpoints of one's own. */
   openEnded?: boolean;
   /** Tokens taken for models whose window neither the settings' entry nor the listing tells; `assumed`: nobody set them. */
   fallbackWindow?(settings: ProviderSettings): { tokens: number; assumed: boolean };
@@ -290,41 +290,65 @@ export const addressSetting = (env: readonly string[], doc: string, more: Partia
   setting(env, doc, { type: 'url', operatorOnly: true, ...more });
 
 /** Where a vendor is asked, and as whom. */
-export interface VendorAccess {
-  apiKey: string;
+export interface VendorEndpoint {
+  /** Id of the provider, for errors. */
+  provider: string;
   /** Checked; without a slash at its end. */
   baseUrl: string;
-  /** The key as most vendors want it. */
-  bearer: { authorization: string };
+  /** What tells who asks, and whatever else goes with each request. */
+  headers: Readonly<Record<string, string>>;
+  /** Environment variable of the key, for advice. */
+  keyName: string;
+  /** Epoch milliseconds, for waits that a vendor gives as a date. */
+  now(): number;
+}
+
+/** What a vendor is connected with. */
+export interface VendorAccess extends VendorEndpoint {
+  apiKey: string;
   settings: ProviderSettings;
   context: ConnectContext | undefined;
 }
 
-/** Variables and description of a setting. */
-type SettingWords = readonly [env: readonly [canonical: string, ...others: string[]], doc: string];
+/** Variables of a setting. */
+type Variables = readonly [canonical: string, ...others: string[]];
 
 /** A vendor that is asked with one key, at its own address or another one that speaks like it. */
 interface KeyedProvider extends Omit<ProviderDefinition, 'options' | 'configured' | 'connect'> {
-  key: SettingWords;
-  address: SettingWords;
+  key: readonly [env: Variables, doc: string];
+  address: readonly [env: Variables, doc?: string];
   /** The vendor's own. */
   baseUrl: string;
   /** Settings beside these two. */
   options?: ProviderDefinition['options'];
+  /** As in `VendorEndpoint`; absent: the key as a bearer token. */
+  headers?(settings: ProviderSettings): VendorEndpoint['headers'];
   connect(access: VendorAccess): Promise<Connection>;
 }
 
 /** Returns the whole provider. Its package always gets key and address: what is left out, it would take from the environment. */
 export function keyedProvider<Vendor extends KeyedProvider>(vendor: Vendor) {
-  const { key, address, baseUrl: ownBaseUrl } = vendor;
+  const { id: provider, title, key, baseUrl: ownBaseUrl } = vendor;
+  const usual = `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`;
+  const [addressEnv, addressDoc = usual] = vendor.address;
+  const bearer = ({ apiKey = '' }: ProviderSettings) => ({ authorization: `Bearer ${apiKey}` });
+  /** Where it is asked, for answers as for all else. */
+  const endpoint = (settings: ProviderSettings, now: VendorEndpoint['now']): VendorEndpoint => ({
+    provider,
+    baseUrl: checkedBaseUrl(settings.baseUrl ?? ownBaseUrl, addressEnv[0]),
+    headers: (vendor.headers ?? bearer)(settings),
+    keyName: key[0][0],
+    now,
+  });
   return {
     ...vendor,
-    options: { apiKey: setting(...key, { secret: true }), baseUrl: addressSetting(...address), ...vendor.options },
+    options: { apiKey: keySetting(...key), baseUrl: addressSetting(addressEnv, addressDoc), ...vendor.options },
     configured: (settings: ProviderSettings) => settings.apiKey !== undefined,
+    endpoint,
     async connect(settings: ProviderSettings, context?: ConnectContext) {
-      const { apiKey = '', baseUrl = ownBaseUrl } = settings;
-      const bearer = { authorization: `Bearer ${apiKey}` };
-      return vendor.connect({ apiKey, baseUrl: checkedBaseUrl(baseUrl, address[0][0]), bearer, settings, context });
+      const { apiKey = '' } = settings;
+      // A wait that a vendor asks for as a date is not waited for.
+      return vendor.connect({ apiKey, ...endpoint(settings, () => 0), settings, context });
     },
   };
 }

@@ -149,7 +149,7 @@ export class SpendLimits {
 
   async #allowed(given: ModelQuestion, payment: Payment, tokens: number): Promise<ModelQuestion> {
     const { pricing } = this.parts;
-    const candidates = budget.withKnownPrices(given.candidates, pricing);
+    const { candidates } = given;
     const { free } = await this.#tightest(payment);
     const kept = candidates.filter(candidate => {
       const { fixed, perToken, unpriced } = budget.costAt(candidate, given, tokens, pricing);

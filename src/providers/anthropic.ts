@@ -3,21 +3,17 @@ import { recordIn, recordsIn } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import { budgetFor, type CallParams, keyedProvider } from '../models/provider.ts';
-import { addressRemark, askJson, type Fetch, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
+import { askJson, type Fetch, reportedCount, requestBody, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { adjustedModel, mappedParts, type Part } from './shared/stream-transforms.ts';
+import { adjustedModel, mappedParts, type Part, searchTool } from './shared/stream-transforms.ts';
 import { fittedBudget, smallestAnswer, switchedThinking } from './shared/thinking.ts';
 
 /** For the vendor's own search. */
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
 
 /** The plain search: the newer ones run code at the vendor to filter what they found. */
-function anthropicSearchTools({ webSearch }: CallParams): sdk.LanguageModelV4ProviderTool[] {
-  if (!webSearch) return [];
-  const args = { maxUses: webSearch.maxRounds };
-  return [{ type: 'provider', id: 'anthropic.web_search_20250305', name: 'web_search', args }];
-}
+const search = searchTool('anthropic.web_search_20250305', ({ maxRounds }) => ({ maxUses: maxRounds }));
 
 /** The model with what the package leaves in corners: how old a page is, and the words that were quoted of it. */
 const withQuotes = (model: sdk.LanguageModelV4): sdk.LanguageModelV4 =>
@@ -66,22 +62,23 @@ export const anthropic = keyedProvider({
   ],
   baseUrl: 'https://api.anthropic.com/v1',
   readsDocuments: true,
-  async connect({ apiKey, baseUrl }) {
+  headers: ({ apiKey = '' }) => ({ 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' }),
+  async connect(access) {
     const { createAnthropic } = await import('@ai-sdk/anthropic');
+    const { apiKey, baseUrl, headers } = access;
     const address = versionedFetch(baseUrl, answerFetch);
     const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
-    const headers = { 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
     return {
       languageModel: model =>
         withQuotes(withRoomForThinking(withLooseThoughts(vendor.messages(model.id), model), model)),
       providerOptions: params => ({ anthropic: thinkingOptions(params) }),
-      vendorTools: anthropicSearchTools,
+      vendorTools: search,
       usesIn: countedSearches,
       cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
       tailRole: () => 'user',
       imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
-      list: signal => liveList({ provider: 'anthropic', baseUrl, headers, fetch: address.fetch }, signal),
-      remark: async () => addressRemark('ANTHROPIC_BASE_URL', baseUrl, address.baseUrl()),
+      list: signal => liveList({ ...access, fetch: address.fetch }, signal),
+      remark: async () => address.remark('ANTHROPIC_BASE_URL'),
       async countTokens({ id }, call) {
         const make = (fetch: Fetch) => createAnthropic({ apiKey, baseURL: baseUrl, fetch }).messages(id);
         // The counting method knows none of the vendor's own tools, the only ones there are here.

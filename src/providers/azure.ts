@@ -130,6 +130,7 @@ export const azure = defineProvider({
     ),
   },
   unlisted: true,
+  openEnded: true,
   configured: settings => settings.apiKey !== undefined && settings.endpoint !== undefined,
   async connect(settings) {
     const { createOpenAI } = await import('@ai-sdk/openai');

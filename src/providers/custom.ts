@@ -38,8 +38,7 @@ export const custom = defineProvider({
   },
   openEnded: true,
   configured: settings => settings.apiUrl !== undefined,
-  connect: ({ apiUrl = '', apiKey }) =>
-    connectOwnServer({ provider: 'custom', apiUrl, setting: 'CUSTOM_API_URL', apiKey }),
+  connect: ({ apiUrl, apiKey }) => connectOwnServer('custom', 'CUSTOM_API_URL', { apiUrl, apiKey }),
   models: settings => (settings.modelName === undefined ? [] : [ownModel('custom', settings.modelName)]),
   fallbackWindow: ({ contextWindow }) => fallbackWindow(firstCount(Number(contextWindow))),
   local: settings => settings.apiUrl !== undefined && isLocalUrl(settings.apiUrl),

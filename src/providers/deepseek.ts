@@ -19,9 +19,9 @@ export const deepseek = keyedProvider({
   key: [['DEEPSEEK_API_KEY'], 'Key of the DeepSeek API; with it the DeepSeek models can be asked.'],
   address: [['DEEPSEEK_BASE_URL'], 'Whole base address of a server that speaks like DeepSeek; unset: DeepSeek itself.'],
   baseUrl: 'https://api.deepseek.com',
-  async connect({ apiKey, baseUrl, bearer }) {
+  async connect(access) {
     const { createDeepSeek } = await import('@ai-sdk/deepseek');
-    const vendor = createDeepSeek({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    const vendor = createDeepSeek({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     return {
       languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
       providerOptions: params => ({
@@ -30,7 +30,7 @@ export const deepseek = keyedProvider({
       sendsStrings: () => true,
       tailRole: () => 'user',
       echoesThoughts: 'required',
-      list: signal => liveList({ provider: 'deepseek', baseUrl, headers: bearer }, signal),
+      list: signal => liveList(access, signal),
     };
   },
 });

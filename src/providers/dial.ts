@@ -1,20 +1,16 @@
-import { recordIn, recordsIn } from '../core/json.ts';
+import { recordIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
-import type { LiveModel } from '../models/provider.ts';
 import { addressSetting, checkedBaseUrl, defineProvider, isLocalUrl, keySetting, setting } from '../models/provider.ts';
-import { firstCount, type LiveListSource, listPage } from './shared/list-models.ts';
+import { firstCount, liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatUsage, effortOption } from './shared/openai-dialect.ts';
 
-/** The deployments of `GET {baseUrl}/models` in DIAL's form that can be conversed with. Throws like `liveList`. */
-export async function dialList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
-  const body = await listPage(source, '', signal);
-  return recordsIn(body.data).flatMap(row => {
-    const { id, capabilities, limits } = row;
-    if (typeof id !== 'string' || id === '' || recordIn(capabilities).chat_completion === false) return [];
-    const window = firstCount(recordIn(limits).max_total_tokens, recordIn(limits).max_prompt_tokens);
-    return [{ id, ...(window && { window }), ...inputOf(row.input_attachment_types) }];
-  });
+/** What DIAL's listing tells of a deployment. */
+function factsOf({ capabilities, limits, input_attachment_types: types }: Record<string, unknown>) {
+  if (recordIn(capabilities).chat_completion === false) return undefined;
+  const { max_total_tokens: total, max_prompt_tokens: prompt } = recordIn(limits);
+  const window = firstCount(total, prompt);
+  return { ...(window && { window }), ...inputOf(types) };
 }
 
 /** Said only where the operator of the server wrote it down. */
@@ -74,7 +70,7 @@ export const dial = defineProvider({
       providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
       sendsStrings: () => true,
       tailRole: () => 'user',
-      list: signal => dialList({ provider: 'dial', baseUrl, headers }, signal),
+      list: signal => liveList({ provider: 'dial', baseUrl, headers }, signal, factsOf),
     };
   },
   models: () => [],

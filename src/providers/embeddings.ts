@@ -2,11 +2,12 @@ import { configError, throwIfAborted } from '../core/errors.ts';
 import { isRecord, type JsonObject, recordsIn } from '../core/json.ts';
 import { estimateTokens } from '../core/tokens.ts';
 import { mayBeBilled } from '../models/budget.ts';
-import { checkedBaseUrl, type ProviderSettings } from '../models/provider.ts';
+import { checkedBaseUrl, type ProviderSettings, type VendorEndpoint } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import type { VendorEmbedder } from '../models/vendor-services.ts';
-import { type VendorEndpoint, vendorJson } from './shared/http.ts';
-import { zhipuBaseUrl } from './zhipu/zhipu.ts';
+import { openai } from './openai.ts';
+import { vendorJson } from './shared/http.ts';
+import { zhipu } from './zhipu/zhipu.ts';
 
 /** What vendors take in one request at the least. */
 const maxTexts = 64;
@@ -62,9 +63,9 @@ function vectorsOf(data: unknown, wanted: number): Float32Array[] {
 
 /** `own`: the address of a vendor, who wants a key; absent: a server of the operator's, who tells its address. */
 const places: Readonly<Record<string, { envName: string; keyName: string; own?: string }>> = {
-  openai: { envName: 'OPENAI_BASE_URL', keyName: 'OPENAI_API_KEY', own: 'https://api.openai.com/v1' },
+  openai: { envName: 'OPENAI_BASE_URL', keyName: 'OPENAI_API_KEY', own: openai.baseUrl },
   custom: { envName: 'CUSTOM_API_URL', keyName: 'CUSTOM_API_KEY' },
-  zhipu: { envName: 'ZHIPU_BASE_URL', keyName: 'ZHIPUAI_API_KEY', own: zhipuBaseUrl },
+  zhipu: { envName: 'ZHIPU_BASE_URL', keyName: 'ZHIPUAI_API_KEY', own: zhipu.baseUrl },
 };
 
 /**

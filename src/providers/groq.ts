@@ -17,14 +17,11 @@ export const groq = keyedProvider({
     source: 'https://console.groq.com/docs/api-reference',
   },
   key: [['GROQ_API_KEY'], 'Key of the Groq API; with it the open models that Groq serves can be asked.'],
-  address: [
-    ['GROQ_BASE_URL'],
-    'Whole base address, version path included, of a server that speaks like Groq; unset: Groq itself.',
-  ],
+  address: [['GROQ_BASE_URL']],
   baseUrl: 'https://api.groq.com/openai/v1',
-  async connect({ apiKey, baseUrl, bearer }) {
+  async connect(access) {
     const { createGroq } = await import('@ai-sdk/groq');
-    const vendor = createGroq({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    const vendor = createGroq({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     return {
       languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
       providerOptions: params => ({ groq: reasoningOptions(params) }),
@@ -32,7 +29,7 @@ export const groq = keyedProvider({
       sendsStrings: () => true,
       tailRole: () => 'user',
       imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
-      list: signal => liveList({ provider: 'groq', baseUrl, headers: bearer }, signal),
+      list: signal => liveList(access, signal),
     };
   },
 });

@@ -2,6 +2,7 @@ import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import { type CallParams, type Connection, keyedProvider, type VendorAccess } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
+import { chatPackage } from './shared/openai-dialect.ts';
 import { adjustedModel, withThoughtsApart, withThoughtsInText } from './shared/stream-transforms.ts';
 import { switchedThinking } from './shared/thinking.ts';
 
@@ -31,11 +32,12 @@ export const minimax = keyedProvider({
   },
 });
 
-async function likeAnthropic({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Connection> {
+async function likeAnthropic(access: VendorAccess): Promise<Connection> {
   const { createMiniMax } = await import('@ai-sdk/minimax');
+  const { apiKey, baseUrl, headers } = access;
   // One of its regions takes the key in the one header alone, another in the other.
-  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers: bearer, fetch: answerFetch });
-  const listHeaders = { ...bearer, 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
+  const vendor = createMiniMax({ apiKey, baseURL: baseUrl, headers, fetch: answerFetch });
+  const listHeaders = { ...headers, 'x-api-key': apiKey, 'anthropic-version': '2023-06-01' };
   // Its model is the one of Anthropic's package, reads its options and signs as it does.
   return {
     signer: 'anthropic',
@@ -43,18 +45,12 @@ async function likeAnthropic({ apiKey, baseUrl, bearer }: VendorAccess): Promise
     providerOptions: params => ({ anthropic: thinkingOptions(params, 'effort') }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
     tailRole: () => 'user',
-    list: signal => liveList({ provider: 'minimax', baseUrl, headers: listHeaders }, signal),
+    list: signal => liveList({ ...access, headers: listHeaders }, signal),
   };
 }
 
-async function likeOpenAi({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Connection> {
-  const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const vendor = createOpenAICompatible({
-    name: 'minimax',
-    baseURL: baseUrl,
-    apiKey,
-    includeUsage: true,
-    fetch: answerFetch,
+async function likeOpenAi(access: VendorAccess): Promise<Connection> {
+  const vendor = await chatPackage('minimax', access, {
     // The old name is deprecated there.
     transformRequestBody: ({ max_tokens, ...body }) => ({ ...body, max_completion_tokens: max_tokens }),
   });
@@ -65,7 +61,7 @@ async function likeOpenAi({ apiKey, baseUrl, bearer }: VendorAccess): Promise<Co
     providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
     sendsStrings: () => true,
     tailRole: () => 'user',
-    list: signal => liveList({ provider: 'minimax', baseUrl, headers: bearer }, signal),
+    list: signal => liveList(access, signal),
   };
 }
 

@@ -1,22 +1,18 @@
-import type { JSONObject, LanguageModelV4, LanguageModelV4ProviderTool } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import { isRecord } from '../core/json.ts';
 import { type UsesIn, use } from '../models/fees.ts';
 import { type CallParams, keyedProvider, setting } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
-import { addressRemark, isPathMissing, lacksPath, vendorFetch, versionedFetch } from './shared/http.ts';
+import { isPathMissing, lacksPath, vendorFetch, versionedFetch } from './shared/http.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
-import { streamingModel } from './shared/stream-transforms.ts';
+import { searchTool, streamingModel } from './shared/stream-transforms.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
 
-function openAiSearchTools({ webSearch }: CallParams): LanguageModelV4ProviderTool[] {
-  if (!webSearch) return [];
-  const args = webSearch.contentSize === undefined ? {} : { searchContextSize: webSearch.contentSize };
-  return [{ type: 'provider', id: 'openai.web_search', name: 'web_search', args }];
-}
+const search = searchTool('openai.web_search', ({ contentSize: size }) => (size ? { searchContextSize: size } : {}));
 
 /** A search is charged; to open a page that it found, or to look for words in it, is not. */
 const openAiUses: UsesIn = part => {
@@ -60,8 +56,9 @@ export const openai = keyedProvider({
       { choices: ['responses', 'chat'] },
     ),
   },
-  async connect({ apiKey, baseUrl, bearer, settings }) {
+  async connect(access) {
     const { createOpenAI } = await import('@ai-sdk/openai');
+    const { apiKey, baseUrl, settings } = access;
     const address = versionedFetch(baseUrl, answerFetch);
     const vendor = createOpenAI({ apiKey, baseURL: baseUrl, fetch: address.fetch });
     let chat = settings.apiStyle === 'chat';
@@ -86,20 +83,20 @@ export const openai = keyedProvider({
           ? chatOptions(params, own)
           : { ...responsesOptions(withEffortForSearch(params)), ...openAiSearchOptions(params) },
       }),
-      vendorTools: params => (chat ? [] : openAiSearchTools(params)),
+      vendorTools: params => (chat ? [] : search(params)),
       usesIn: openAiUses,
       // Chat templates of other servers often refuse instructions after the conversation.
       imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
       sendsStrings: () => chat,
       tailRole: () => (chat && !own ? 'user' : 'system'),
-      list: signal => liveList({ provider: 'openai', baseUrl, headers: bearer, fetch: address.fetch }, signal),
+      list: signal => liveList({ ...access, fetch: address.fetch }, signal),
       async remark(signal) {
         const url = `${address.baseUrl()}/responses`;
-        const headers = { ...bearer, 'content-type': 'application/json' };
+        const headers = { ...access.headers, 'content-type': 'application/json' };
         const asked = mayLack ? await vendorFetch(url, { method: 'POST', headers, body: '{}', signal }) : undefined;
         chat ||= asked !== undefined && (await lacksPath(asked));
         await asked?.body?.cancel();
-        const used = addressRemark('OPENAI_BASE_URL', baseUrl, address.baseUrl());
+        const used = address.remark('OPENAI_BASE_URL');
         return [used, mayLack && chat ? noResponses : undefined].filter(Boolean).join('; ') || undefined;
       },
     };

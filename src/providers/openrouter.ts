@@ -1,13 +1,13 @@
 import type * as sdk from '@ai-sdk/provider';
 import { configError } from '../core/errors.ts';
-import { isRecord, numberIn, recordIn, recordsIn, textsIn } from '../core/json.ts';
+import { isRecord, numberIn, recordIn, textsIn } from '../core/json.ts';
 import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting } from '../models/provider.ts';
 import { type Fetch, sentBody } from './shared/http.ts';
-import { type LiveListSource, listPage } from './shared/list-models.ts';
+import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { mappedParts, type Part, streamingModel } from './shared/stream-transforms.ts';
+import { mappedParts, type Part, searchTool, streamingModel } from './shared/stream-transforms.ts';
 import { fittedBudget } from './shared/thinking.ts';
 
 /**
@@ -69,33 +69,23 @@ function upstreamWords({ metadata }: Record<string, unknown>): string | undefine
 }
 
 /** The server tool, which the model calls when it wants to; the older plugin searches whatever is asked. */
-function openRouterSearchTools({ webSearch }: CallParams): sdk.LanguageModelV4ProviderTool[] {
-  if (!webSearch) return [];
-  const { maxResults, maxRounds, contentSize } = webSearch;
-  const parameters = {
+const search = searchTool('openrouter.web_search', ({ maxResults, maxRounds, contentSize }) => ({
+  parameters: {
     max_results: Math.min(25, maxResults),
     max_total_results: Math.min(25, maxResults) * maxRounds,
     ...(contentSize !== undefined && { search_context_size: contentSize }),
-  };
-  return [{ type: 'provider', id: 'openrouter.web_search', name: 'web_search', args: { parameters } }];
-}
+  },
+}));
 
-/** The models of `GET {baseUrl}/models` with what OpenRouter tells of each. Throws like `liveList`. */
-async function openRouterList(source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> {
-  const body = await listPage(source, '', signal);
-  return recordsIn(body.data).flatMap(row => {
-    const { id, context_length: window, architecture, supported_parameters: takes } = row;
-    if (typeof id !== 'string' || id === '') return [];
-    const read = textsIn(recordIn(architecture).input_modalities);
-    return [
-      {
-        id,
-        ...(typeof window === 'number' && { window }),
-        ...(read.length > 0 && { input: read.includes('image') ? (['text', 'image'] as const) : (['text'] as const) }),
-        ...(Array.isArray(takes) && thinkingOf(textsIn(takes).includes('reasoning'), row.reasoning)),
-      },
-    ];
-  });
+/** What OpenRouter's listing tells of a model. */
+function factsOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
+  const { context_length: window, architecture, supported_parameters: takes } = row;
+  const read = textsIn(recordIn(architecture).input_modalities);
+  return {
+    ...(typeof window === 'number' && { window }),
+    ...(read.length > 0 && { input: read.includes('image') ? ['text', 'image'] : ['text'] }),
+    ...(Array.isArray(takes) && thinkingOf(textsIn(takes).includes('reasoning'), row.reasoning)),
+  };
 }
 
 /** OpenRouter brings any of the usual efforts to what a model takes, and `none` to all that need not think. */
@@ -124,16 +114,15 @@ export const openrouter = keyedProvider({
     ['OPENROUTER_API_KEY'],
     'Key of OpenRouter; with it the models of many vendors can be asked, as `vendor/model`.',
   ],
-  address: [
-    ['OPENROUTER_BASE_URL'],
-    'Whole base address, version path included, of a server that speaks like OpenRouter; unset: OpenRouter itself.',
-  ],
+  address: [['OPENROUTER_BASE_URL']],
   baseUrl: 'https://openrouter.ai/api/v1',
   options: {
     referer: setting(['OPENROUTER_REFERER'], 'Address that OpenRouter shows as the app that asks; unset: none.'),
     appTitle: setting(['OPENROUTER_TITLE'], 'Name that OpenRouter shows as the app that asks; unset: none.'),
   },
-  async connect({ apiKey, baseUrl, bearer, settings }) {
+  openEnded: true,
+  async connect(access) {
+    const { apiKey, baseUrl, settings } = access;
     const headers = {
       ...header('HTTP-Referer', settings.referer, 'OPENROUTER_REFERER'),
       ...header('X-Title', settings.appTitle, 'OPENROUTER_TITLE'),
@@ -147,12 +136,12 @@ export const openrouter = keyedProvider({
         return withCostAndErrors(vendor.chat(model.id, { usage: { include: true } }));
       },
       providerOptions: params => ({ openrouter: vendorOptions(params) }),
-      vendorTools: openRouterSearchTools,
+      vendorTools: search,
       usesIn: countedSearches,
       sendsStrings: model => !wantsMarks(model),
       cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
       tailRole: () => 'user',
-      list: signal => openRouterList({ provider: 'openrouter', baseUrl, headers: bearer }, signal),
+      list: signal => liveList(access, signal, factsOf),
     };
   },
   // Its search is a tool, for models that call tools.

@@ -4,7 +4,7 @@ import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { storelessOptions } from './shared/openai-dialect.ts';
-import { streamingModel } from './shared/stream-transforms.ts';
+import { searchTool, streamingModel } from './shared/stream-transforms.ts';
 
 /** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
 const xaiUses: UsesIn = part =>
@@ -95,9 +95,9 @@ export const xai = keyedProvider({
     'Whole base address, version path included, of a server that speaks like xAI (Responses); unset: xAI itself.',
   ],
   baseUrl: 'https://api.x.ai/v1',
-  async connect({ apiKey, baseUrl, bearer }) {
+  async connect(access) {
     const { createXai } = await import('@ai-sdk/xai');
-    const vendor = createXai({ apiKey, baseURL: baseUrl, fetch: answerFetch });
+    const vendor = createXai({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     const echoed = createEchoedThoughts();
     return {
       languageModel: ({ id }) => echoed(vendor.responses(id)),
@@ -105,12 +105,11 @@ export const xai = keyedProvider({
       providerOptions: ({ webSearch, ...params }) => ({
         xai: { ...storelessOptions(params), ...(webSearch && { maxTurns: webSearch.maxRounds }) },
       }),
-      vendorTools: ({ webSearch }) =>
-        webSearch ? [{ type: 'provider', id: 'xai.web_search', name: 'web_search', args: {} }] : [],
+      vendorTools: searchTool('xai.web_search'),
       usesIn: xaiUses,
       tailRole: () => 'system',
       imageLimits: () => ({ max: 50, bytes: 20_000_000, allBytes: 30_000_000, types: ['image/png', 'image/jpeg'] }),
-      list: signal => liveList({ provider: 'xai', baseUrl, headers: bearer }, signal),
+      list: signal => liveList(access, signal),
     };
   },
   // From the fourth generation on.

@@ -4,7 +4,7 @@ import { type Message, type SaidPart, tailHeading } from '../../src/core/message
 import type { Candidate, ModelInfo } from '../../src/core/model.ts';
 import type { ModelQuestion } from '../../src/models/ask-model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
-import { createConnections, keyNames } from '../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../src/models/provider.ts';
 import { manualClock } from '../support/clock.ts';
 import {
@@ -117,7 +117,7 @@ export function providerSuite(provider: ProviderCase): void {
         emit: event => events.push(event),
         isLocal: () => false,
         limits,
-        keyName: keyNames([definition]),
+        keyName: () => configureProviders([definition], {})[0]?.keyName,
       });
       return (more: Partial<ModelQuestion> = {}, candidate: Partial<Candidate> = {}) =>
         ask({

@@ -11,7 +11,6 @@ import {
   quote,
   refuseCost,
   usefulAnswer,
-  withKnownPrices,
 } from '../../src/models/budget.ts';
 
 const model: ModelInfo = {
@@ -82,17 +81,6 @@ describe('the most that an answer may cost', () => {
       signal: AbortSignal.any([]),
     };
     expect(costAt(dear, question, 1_000, pricing).fixed).toBeGreaterThan(0.03);
-  });
-
-  it('leaves out later candidates whose price nobody knows, and never the first', () => {
-    const names = (list: readonly Candidate[]) =>
-      withKnownPrices(list, pricing).map(({ model: { provider } }) => provider);
-    expect(names([unpriced('xai'), unpriced('groq'), unpriced('ollama'), candidate()])).toEqual([
-      'xai',
-      'ollama',
-      'openai',
-    ]);
-    expect(names([])).toEqual([]);
   });
 });
 

@@ -5,7 +5,7 @@ import { dayOf } from '../../src/core/usage.ts';
 import { createServiceMeter, paidEmbedder, paidSearcher } from '../../src/models/paid-services.ts';
 import { createMeter } from '../../src/models/spend-meter.ts';
 import { namedEmbedder } from '../../src/providers/embeddings.ts';
-import { createZhipuWebSearch, zhipuEndpoint } from '../../src/providers/zhipu/zhipu.ts';
+import { createZhipuWebSearch, zhipu } from '../../src/providers/zhipu/zhipu.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
 import { manualClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';
@@ -63,7 +63,7 @@ async function setUp(end: End) {
   const settings = { apiKey: 'test-key', baseUrl };
   const searcher = paidSearcher(
     createZhipuWebSearch(
-      zhipuEndpoint(settings, () => 0),
+      zhipu.endpoint(settings, () => 0),
       'search-prime',
     ),
     'search',

@@ -41,7 +41,7 @@ function rosterProvider(id: string, configured: boolean): RosterProvider {
     configured,
     local: ['custom', 'ollama'].includes(id) || id.startsWith('offline'),
     onlyByName: id.startsWith('offline'),
-    listComplete: !['custom', 'openrouter', 'azure'].includes(id),
+    listComplete: !['custom', 'openrouter', 'azure', 'dial'].includes(id),
   };
 }
 

@@ -147,6 +147,19 @@ describe('a question', () => {
     }
   });
 
+  it('is not asked of later candidates whose price nobody knows, and never of others than the first that is named', async () => {
+    const [named, local, priced] = [
+      candidate(),
+      { ...unknown, model: { ...unknown.model, provider: 'ollama' } },
+      candidate(),
+    ];
+    const { meter, asked } = setUp({ perRequest: 1 });
+    await meter.ask(questionOf({ candidates: [named, unknown, local, priced] }));
+    expect(asked[0]?.candidates).toEqual([named, local, priced]);
+    await expect(meter.ask(questionOf({ candidates: [unknown, priced] }))).rejects.toMatchObject({ kind: 'limit' });
+    expect(asked).toHaveLength(1);
+  });
+
   it('gives up where others take what is free each time', async () => {
     let tries = 0;
     const { meter, asked } = setUp({ perDay: 1 }, answer, () => ({ hold: async () => ++tries === 0 }));

@@ -43,7 +43,6 @@ async function routeTask(services: Place, call: ThreadedCall, plan: ModelTurn): 
     files: plan.files,
     images: images.length,
     estimatedTokens: estimate,
-    watched: request.onText !== undefined || request.onProgress !== undefined,
     useWebsearch: common.webSearch,
     ...(isNamed(common.model) && { model: common.model }),
   };

@@ -7,7 +7,7 @@ import type { Clock, Emit, SharedState } from '../../core/ports.ts';
 import type { CallLimits, ModelQuestion } from '../ask-model.ts';
 import { capabilitiesOf, modelsAdvice, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
-import { configureProviders, createConnections, keyNames, keysOf, missingNames } from '../catalogue/connections.ts';
+import { configureProviders, createConnections, missingNames } from '../catalogue/connections.ts';
 import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { rehearsal } from '../provider.ts';
@@ -98,17 +98,10 @@ export function createModelService(options: ModelServiceOptions) {
   const connection = createConnections(definitions, settings, state && { clock, state });
   const providers = configureProviders(definitions, settings);
   const sources = createModelSources({ ...options.sources, ...options, providers, connection });
-  const idsWhere = (holds: (provider: ConfiguredProvider) => boolean | undefined) =>
-    new Set(providers.filter(holds).map(({ definition }) => definition.id));
-  const local = idsWhere(provider => provider.local);
-  const isLocal = (providerId: string) => local.has(providerId);
-  const here = idsWhere(provider => provider.definition.runsHere?.(provider.settings));
-  const apart = idsWhere(provider => provider.definition.cachesApart?.(provider.settings));
-  const searches = (model: ModelInfo) => {
-    const found = providers.find(({ definition }) => definition.id === model.provider);
-    return found?.definition.searches?.(model, found.settings) ?? false;
-  };
-  const keyName = keyNames(definitions);
+  const byId = new Map(providers.map(provider => [provider.definition.id, provider]));
+  const isLocal = (providerId: string) => byId.get(providerId)?.local ?? false;
+  const searches = (model: ModelInfo) => byId.get(model.provider)?.searches(model) ?? false;
+  const keyName = (providerId: string) => byId.get(providerId)?.keyName;
   const upstreams = providers.map(provider => upstreamOf(provider.definition, provider.settings));
   const limits = limiterRules(options.concurrency, isLocal);
   const resilience = createResilience({ ...options, upstreams, limits, keyName });
@@ -121,9 +114,9 @@ export function createModelService(options: ModelServiceOptions) {
     /** Whether a provider runs on this machine or network. */
     isLocal,
     /** Whether a prompt may be paid twice there in one call: to be kept, and to be read. */
-    cachesApart: (providerId: string) => apart.has(providerId),
+    cachesApart: (providerId: string) => byId.get(providerId)?.cachesApart ?? false,
     /** Whether a provider's models run on this very machine: what they are asked does not leave it. */
-    runsHere: (providerId: string) => here.has(providerId),
+    runsHere: (providerId: string) => byId.get(providerId)?.runsHere ?? false,
     searches,
     /** The words that may stand before the colon of a model's name. */
     prefixes: definitions,
@@ -140,9 +133,9 @@ export function createModelService(options: ModelServiceOptions) {
       isLocal,
       searches,
       limits: { ...usualLimits, ...(options.totalMs !== undefined && { totalMs: options.totalMs, exact: true }) },
-      limitsOf: model => definitions.find(({ id }) => id === model.provider)?.limits?.(model),
+      limitsOf: model => byId.get(model.provider)?.definition.limits?.(model),
       keyName,
-      keysOf: keysOf(providers),
+      keysOf: providerId => byId.get(providerId)?.keys ?? [],
       resilience,
       logExchange: options.logExchange,
       lastAnswer: options.lastAnswer,

@@ -2,11 +2,11 @@ import type { ModelInfo, ProviderCapabilities } from '../../core/model.ts';
 import type { ProviderDefinition } from '../provider.ts';
 import { correctName, nearestModels } from '../routing/eligible-models.ts';
 import type { Roster, RosterProvider, RoutingPolicy } from '../routing/roster.ts';
-import { mayServeMore, names, readEntry, settingOf } from '../routing/roster.ts';
+import { names, readEntry, settingOf } from '../routing/roster.ts';
 import type { ConfiguredProvider } from './connections.ts';
 
 export function capabilitiesOf(
-  { definition, settings, configured, local }: ConfiguredProvider,
+  { definition, settings, configured, local, searches }: ConfiguredProvider,
   { models, listedSecondsAgo }: { models: readonly ModelInfo[]; listedSecondsAgo?: number },
 ): ProviderCapabilities {
   const options = Object.entries(definition.options);
@@ -25,7 +25,7 @@ export function capabilitiesOf(
     can: {
       vision: some(({ input }) => input.includes('image')),
       documents: definition.readsDocuments === true || some(({ input }) => input.includes('pdf')),
-      search: some(model => definition.searches?.(model, settings) ?? false),
+      search: some(searches),
       thinking: some(({ reasoning }) => reasoning),
       caching: some(({ price }) => price?.cacheRead !== undefined),
       tools: some(({ tools }) => tools),
@@ -90,5 +90,5 @@ function unknownName(roster: Roster, name: string, provider: string | undefined)
 /** Whether a provider that is asked may know a name all the same. Programs are not meant by a bare one. */
 function isOpen(provider: RosterProvider, meant: string | undefined): boolean {
   const { configured, onlyByPrefix, local, id } = provider;
-  return configured && (mayServeMore(provider) || local) && (meant === id || !(onlyByPrefix || provider.onlyByName));
+  return configured && (!provider.listComplete || local) && (meant === id || !(onlyByPrefix || provider.onlyByName));
 }

@@ -1,4 +1,5 @@
 import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
+import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean, isPlaceholder } from '../../core/text.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { withoutKeys } from '../resilience/errors.ts';
@@ -12,10 +13,23 @@ export const configureProviders = (
 ) =>
   definitions.map(definition => {
     const settings = usableSettings(settingsById[definition.id] ?? {});
-    const configured = definition.configured(settings);
-    // It runs on this machine or network.
-    const local = definition.local?.(settings) ?? false;
-    return { definition, settings, configured, local };
+    const secrets = Object.entries(definition.options).filter(([, { secret }]) => secret);
+    return {
+      definition,
+      settings,
+      configured: definition.configured(settings),
+      /** It runs on this machine or network. */
+      local: definition.local?.(settings) ?? false,
+      /** Its models run on this very machine: what they are asked does not leave it. */
+      runsHere: definition.runsHere?.(settings) ?? false,
+      /** A prompt may be paid twice there in one call: to be kept, and to be read. */
+      cachesApart: definition.cachesApart?.(settings) ?? false,
+      searches: (model: ModelInfo) => definition.searches?.(model, settings) ?? false,
+      /** The environment variable of its key, for advice in errors. */
+      keyName: secrets[0]?.[1].env[0],
+      /** The values of its secret settings. */
+      keys: secrets.flatMap(([name]) => settings[name] ?? []),
+    };
   });
 
 /** Settings without what counts as unset: blanks and placeholders. */
@@ -23,22 +37,6 @@ export function usableSettings(settings: ProviderSettings): ProviderSettings {
   const usable = Object.entries(settings).filter(([, value]) => value?.trim() && !isPlaceholder(value));
   return Object.fromEntries(usable.map(([name, value]) => [name, value?.trim()]));
 }
-
-/** The environment variable of each provider's key, for advice in errors. */
-export const keyNames =
-  (definitions: readonly ProviderDefinition[]) =>
-  (providerId: string): string | undefined => {
-    const { options = {} } = definitions.find(({ id }) => id === providerId) ?? {};
-    return Object.values(options).find(({ secret }) => secret)?.env[0];
-  };
-
-/** The values of each provider's secret settings. */
-export const keysOf =
-  (providers: readonly ConfiguredProvider[]) =>
-  (providerId: string): string[] => {
-    const { definition, settings = {} } = providers.find(({ definition: { id } }) => id === providerId) ?? {};
-    return Object.entries(settings).flatMap(([name, value]) => (definition?.options[name]?.secret && value) || []);
-  };
 
 /** Opens the connection of a provider, or answers the one that is open. */
 export type Connections = ReturnType<typeof createConnections>;

@@ -41,13 +41,11 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
     return known;
   }
 
-  const factsOf = ({ definition, settings, configured, local }: ConfiguredProvider) => {
+  const factsOf = ({ definition, settings, configured, local, searches, cachesApart }: ConfiguredProvider) => {
     const { id, names, onlyByName = false, onlyByPrefix, openEnded = false } = definition;
-    const searches = (model: ModelInfo) => definition.searches?.(model, settings) ?? false;
-    const cachesApart = () => definition.cachesApart?.(settings) ?? false;
-    const listComplete = !(configured && openEnded);
     const missing = configured ? undefined : missingNames(definition, settings) || undefined;
-    return { id, names, configured, missing, local, onlyByName, onlyByPrefix, searches, cachesApart, listComplete };
+    const own = { id, names, configured, missing, local, onlyByName, onlyByPrefix, searches };
+    return { ...own, cachesApart: () => cachesApart, listComplete: !openEnded };
   };
   const facts = parts.providers.map(factsOf);
   const configured = parts.providers.filter(provider => provider.configured);

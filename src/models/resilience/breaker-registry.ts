@@ -1,6 +1,7 @@
-import type { FaultScope } from '../../core/errors.ts';
+import type { Fault, FaultScope } from '../../core/errors.ts';
 import type { BreakerState, Health } from '../../core/model.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
+import { decoded } from '../../core/text.ts';
 import { Breaker, type BreakerScope, breakerNames, breakerRules, notAskedBecause, type Upstream } from './breaker.ts';
 import { type BreakerParts, SharedBreakers } from './shared-breakers.ts';
 
@@ -20,11 +21,9 @@ export interface BreakerBlock {
   waitMs: number;
 }
 
-export interface CountedFault {
-  scope: FaultScope;
+/** A fault that is lasting opens its breaker at once, until the configuration changes. */
+export interface CountedFault extends Fault {
   cause: string;
-  /** Opens it at once, until the configuration changes. */
-  lasting: boolean;
   /** How long the vendor asks to be left alone. */
   askedMs?: number;
 }
@@ -126,8 +125,8 @@ export class BreakerRegistry {
       const [, endpoint, scope, owner = '', model = ''] = name.split('/');
       const upstream = upstreams.find(each => each.endpoint === endpoint);
       if (!upstream) continue;
-      if (scope === 'model') this.#placesOf(upstream, modelOf(owner));
-      else if (owner === upstream.key) this.#placesOf(upstream, modelOf(model));
+      if (scope === 'model') this.#placesOf(upstream, decoded(owner));
+      else if (owner === upstream.key) this.#placesOf(upstream, decoded(model));
     }
     return [...this.#places.values()].filter(isWorthTelling(now)).map(place => healthOf(place, now));
   }
@@ -259,15 +258,6 @@ export class BreakerRegistry {
   }
 }
 
-/** The model in a name; what another program left there names none. */
-function modelOf(encoded: string): string {
-  try {
-    return decodeURIComponent(encoded);
-  } catch {
-    return '';
-  }
-}
-
 function blockOf({ breaker, scope }: BreakerScope, waitMs: number): BreakerBlock {
   const state = breaker.state === 'closed' ? 'open' : breaker.state;
   const shownMs = state === 'half_open' ? Math.min(waitMs, soonMs) : waitMs;
@@ -284,7 +274,7 @@ function isWorthTelling(now: number): (place: BreakerScope) => boolean {
 }
 
 function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number): Health {
-  const { state, consecutive, opens, latencyMs, cause, since } = breaker;
+  const { state, consecutive, latencyMs, cause, since } = breaker;
   const waitMs = breaker.waitMs(now);
   return {
     provider,
@@ -293,7 +283,6 @@ function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number
     state,
     ...breaker.counts(now),
     consecutive,
-    opens,
     ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
     ...(cause !== undefined && { class: cause }),
     ...(state !== 'closed' && { why: notAskedBecause(state, cause ?? 'unknown', consecutive) }),

@@ -160,8 +160,8 @@ export type FailureClass =
 
 export interface Verdict {
   class: FailureClass;
-  /** Whether the very same request may succeed if it is sent again. */
-  retryable: boolean;
+  /** The very same request would fail again, whatever its class says. */
+  final?: boolean;
   /** What to do, where the class alone does not tell it. */
   next?: string;
   /** A limit of the account was in the way, which other providers do not have. */
@@ -169,6 +169,10 @@ export interface Verdict {
   /** The vendor does not have the model, or no longer; it may have others. */
   noModel?: boolean;
 }
+
+/** Whether the very same request may succeed if it is sent again. */
+export const isRetryable = ({ class: kind, final }: Verdict): boolean =>
+  ['rate_limit', 'network', 'timeout', 'bad_upstream'].includes(kind) && final !== true;
 
 interface Rule extends Verdict {
   status?: readonly number[];
@@ -185,21 +189,15 @@ const noQuota = /\blimit: 0\b/;
 /** In this order, because a later rule would take what an earlier one knows better. */
 const rules: readonly Rule[] = [
   // What it says quotes a value of the request, whose words mean nothing here.
-  {
-    class: 'bad_request',
-    retryable: false,
-    words: /\b(invalid_(value|type|function_parameters)|json_validate_failed)\b/,
-  },
+  { class: 'bad_request', words: /\b(invalid_(value|type|function_parameters)|json_validate_failed)\b/ },
   {
     class: 'context_length',
-    retryable: false,
     elsewhere: true,
     next: "Send fewer or smaller files, raise the account's limit of tokens per minute at the provider, or choose a model from another provider.",
     messages: [/request too large\b.{0,300}\bper (min|day)/is],
   },
   {
     class: 'context_length',
-    retryable: false,
     status: [413],
     words: /context_?(length|window|size|exceeded)|(request|payload)_too_large|truncate_prompt/,
     messages: [
@@ -216,7 +214,6 @@ const rules: readonly Rule[] = [
   },
   {
     class: 'content_filter',
-    retryable: false,
     words:
       /(content|prohibited|risk)_(filter|policy|content|detection)|contentfilter|moderation|safety|data_inspection|sensitive_content|policy_?violation/,
     messages: [
@@ -227,17 +224,15 @@ const rules: readonly Rule[] = [
     unless: [401, 503],
   },
   // OpenAI calls both of these a quota as well.
-  { class: 'balance', retryable: false, words: /credit_balance|spend_limit/ },
+  { class: 'balance', words: /credit_balance|spend_limit/ },
   {
     class: 'quota',
-    retryable: false,
     words:
       /insufficient_(user_)?quota|quota_exceeded|exceeded_current_quota|usage_limit|budget_exceeded|free_tier_only/,
     messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i, noQuota],
   },
   {
     class: 'balance',
-    retryable: false,
     status: [402],
     words: /insufficient_balance|insufficient_credits|billing|payment_required|arrearage|overdue/,
     messages: [
@@ -248,7 +243,6 @@ const rules: readonly Rule[] = [
   },
   {
     class: 'auth',
-    retryable: false,
     next: 'Check at the provider what this account may use (its region, its billing, its verification), or choose a model from another provider.',
     words: /unsupported_country|region_(is_)?not_supported/,
     messages: [
@@ -258,7 +252,6 @@ const rules: readonly Rule[] = [
   },
   {
     class: 'bad_request',
-    retryable: false,
     noModel: true,
     words: /model_(not_found|decommissioned|not_exist)|\bnot_found\b/,
     messages: [
@@ -269,7 +262,6 @@ const rules: readonly Rule[] = [
   },
   {
     class: 'auth',
-    retryable: false,
     status: [401, 403],
     words: /authentication|invalid_api_key|api_key_invalid|unauthenticated|unauthorized|permission/,
     messages: [
@@ -278,17 +270,13 @@ const rules: readonly Rule[] = [
     ],
   },
   // The proxy's own answer, not the vendor's.
-  { class: 'network', retryable: false, status: [407] },
-  { class: 'rate_limit', retryable: true, status: [429], words: /rate_limit|too_many_requests|throttl/ },
-  { class: 'bad_upstream', retryable: true, words: /overloaded|unavailable/ },
-  { class: 'timeout', retryable: true, status: [408, 504], words: /timeout|deadline_exceeded/ },
+  { class: 'network', final: true, status: [407] },
+  { class: 'rate_limit', status: [429], words: /rate_limit|too_many_requests|throttl/ },
+  { class: 'bad_upstream', words: /overloaded|unavailable/ },
+  { class: 'timeout', status: [408, 504], words: /timeout|deadline_exceeded/ },
   // The vendor's own trouble, a lost race there, or a request that came too early.
-  { class: 'bad_upstream', retryable: true, status: [409, 425, 500, 502, 503, 520, 522, 524, 529] },
-  {
-    class: 'bad_request',
-    retryable: false,
-    words: /invalid_request|invalid_argument|bad_request|not_found|unsupported/,
-  },
+  { class: 'bad_upstream', status: [409, 425, 500, 502, 503, 520, 522, 524, 529] },
+  { class: 'bad_request', words: /invalid_request|invalid_argument|bad_request|not_found|unsupported/ },
 ];
 
 /** Codes of what another attempt will not mend: the name or the certificate is wrong. */
@@ -311,15 +299,14 @@ export function classify(error: VendorError, hasRetryAfter: boolean): Verdict {
   // Google says "quota" for limits of a minute too, and OpenRouter "payment" for what runs there now; then they name the wait.
   const isLimit = status === (rule?.class === 'quota' ? 429 : 402);
   const waits = isLimit && !/insufficient_quota/.test(error.words) && !noQuota.test(error.message);
-  if (waits && hasRetryAfter) return { class: 'rate_limit', retryable: true };
+  if (waits && hasRetryAfter) return { class: 'rate_limit' };
   if (rule) return rule;
-  if (answered)
-    return status >= 500 ? { class: 'bad_upstream', retryable: true } : { class: 'bad_request', retryable: false };
-  if (error.name === 'TimeoutError') return { class: 'timeout', retryable: true };
-  if (refusedHere.test(error.name)) return { class: 'bad_request', retryable: false };
+  if (answered) return { class: status >= 500 ? 'bad_upstream' : 'bad_request' };
+  if (error.name === 'TimeoutError') return { class: 'timeout' };
+  if (refusedHere.test(error.name)) return { class: 'bad_request' };
   // An answer that was no answer: a success that could not be read, or an error inside of a stream.
   const upstream = status !== undefined || error.words !== '' || unreadable.test(error.name);
-  return upstream ? { class: 'bad_upstream', retryable: true } : { class: 'unknown', retryable: false };
+  return { class: upstream ? 'bad_upstream' : 'unknown' };
 }
 
 function matches(rule: Rule, { status, words, message }: VendorError): boolean {
@@ -329,8 +316,7 @@ function matches(rule: Rule, { status, words, message }: VendorError): boolean {
 }
 
 function networkVerdict(code: string): Verdict {
-  if (timeoutCode.test(code)) return { class: 'timeout', retryable: true };
-  return { class: 'network', retryable: !lastingNetworkCode.test(code) };
+  return timeoutCode.test(code) ? { class: 'timeout' } : { class: 'network', final: lastingNetworkCode.test(code) };
 }
 
 /** The way to the vendor was not even found or opened: name, address, certificate. */
@@ -342,35 +328,31 @@ const ofAccount = /\b(account|organi[sz]ation|workspace|project|team)\b/i;
 const ofModel = /\bmodel\b/i;
 
 /** What a vendor's failure tells of the vendor: which breaker counts it. Undefined when the request was at fault. */
-export function faultOfVendor(
-  vendor: VendorError,
-  { class: kind, noModel }: Verdict,
-  model: string,
-): Fault | undefined {
-  const { status, systemCode, message, body } = vendor;
+export function faultOfVendor(vendor: VendorError, verdict: Verdict, model: string): Fault | undefined {
+  const scope = scopeOf(vendor, verdict, model);
+  // A page instead of a vendor's answer is something on the way, such as a proxy; it says nothing about the key.
+  const lasting = verdict.class === 'auth' && (vendor.status === 401 || vendor.body !== undefined);
+  return scope && { scope, lasting };
+}
+
+function scopeOf({ status, systemCode = '', message }: VendorError, { class: kind, noModel }: Verdict, model: string) {
   const namesModel = ofModel.test(message) || message.toLowerCase().includes(model.toLowerCase());
   switch (kind) {
     case 'network':
-    case 'timeout': {
-      const isLost = status === undefined && systemCode !== undefined && noWay.test(systemCode);
-      return { scope: isLost ? 'key' : 'model', lasting: false };
-    }
+    case 'timeout':
+      return status === undefined && noWay.test(systemCode) ? 'key' : 'model';
     case 'auth':
-      // A page instead of a vendor's answer is something on the way, such as a proxy; it says nothing about the key.
-      return {
-        scope: status !== 401 && namesModel ? 'key_model' : 'key',
-        lasting: status === 401 || body !== undefined,
-      };
+      return status !== 401 && namesModel ? 'key_model' : 'key';
     case 'balance':
-      return { scope: 'key', lasting: false };
+      return 'key';
     case 'quota':
-      return { scope: noQuota.test(message) && namesModel ? 'key_model' : 'account', lasting: false };
+      return noQuota.test(message) && namesModel ? 'key_model' : 'account';
     case 'rate_limit':
-      return { scope: ofAccount.test(message) && !namesModel ? 'account' : 'key_model', lasting: false };
+      return ofAccount.test(message) && !namesModel ? 'account' : 'key_model';
     case 'bad_upstream':
-      return { scope: 'model', lasting: false };
+      return 'model';
     default:
-      return noModel ? { scope: 'key_model', lasting: false } : undefined;
+      return noModel ? 'key_model' : undefined;
   }
 }
 

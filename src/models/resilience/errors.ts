@@ -1,7 +1,8 @@
 import { AppError, isAppError } from '../../core/errors.ts';
 import { isRecord, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { cutMiddle } from '../../core/text.ts';
-import { classify, type FailureClass, faultOfVendor, readVendorError, type VendorError } from './classify-error.ts';
+import type { FailureClass, VendorError } from './classify-error.ts';
+import { classify, faultOfVendor, isRetryable, readVendorError } from './classify-error.ts';
 
 /** Nobody waits longer; keeps nonsense from a header out of sums and replies. */
 const maxRetryAfterSeconds = 7 * 24 * 3600;
@@ -131,7 +132,7 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
     provider,
     model,
     attempt,
-    retryable: verdict.retryable && vendor.headers['x-should-retry'] !== 'false',
+    retryable: isRetryable(verdict) && vendor.headers['x-should-retry'] !== 'false',
     retryAfterSeconds: wait,
     status: vendor.status,
     fault: faultOfVendor(vendor, verdict, model),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { remember, withTimeout } from '../../core/concurrency.ts';
+import { orAbort, remember, withDeadline, withTimeout } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { BreakerState } from '../../core/model.ts';
@@ -217,10 +217,8 @@ export class SharedBreakers {
 
   /** The promise, unless it takes longer. */
   #within<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#parts.clock.after(ms, () => reject(new Error(`no answer within ${ms} ms`)));
-      promise.then(resolve, reject).finally(cancel);
-    });
+    const late = () => new Error(`no answer within ${ms} ms`);
+    return withDeadline(this.#parts.clock, ms, signal => orAbort(promise, signal), undefined, late);
   }
 
   /** Once: each call would say it again. */

@@ -5,7 +5,7 @@ import { plainModel } from '../provider.ts';
 import { type EligibleModels, interpretationsOf, nearestModels } from './eligible-models.ts';
 import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import type { Restriction, RosterProvider } from './roster.ts';
-import { isOffline, isRestriction, mayServeMore, prefixOf, priorityOf, settingOf } from './roster.ts';
+import { isOffline, isRestriction, prefixOf, priorityOf, settingOf } from './roster.ts';
 
 const suggestions = 3;
 
@@ -207,7 +207,7 @@ const aggregated = /^~?[\w.-]+\/[\w.-]+(:[\w.-]+)*$/;
 export function passThrough(eligible: EligibleModels, text: string, scope?: RosterProvider): Passed | undefined {
   const provider = scope ?? (aggregated.test(text) ? eligible.provider('openrouter') : undefined);
   if (!provider?.configured) return undefined;
-  if (!mayServeMore(provider) && !eligible.policy.allowUnknown) return undefined;
+  if (provider.listComplete && !eligible.policy.allowUnknown) return undefined;
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const id = suffix?.base ?? text;

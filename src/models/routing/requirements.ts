@@ -63,8 +63,6 @@ export interface TaskProfile {
   useWebsearch?: boolean;
   /** Prompt, named files and what is sent of the thread, in o200k tokens. */
   estimatedTokens: number;
-  /** Somebody reads the answer as it arrives. */
-  watched?: boolean;
   /** The model that the caller named, when it named one. */
   model?: string;
   /** The class that a model told for a text that the rules leave open. */
@@ -99,8 +97,6 @@ export interface ModelRequirements {
   tools: { webSearch: boolean; files: boolean };
   /** How named files reach the model. */
   context: 'inline' | 'provider_files' | 'summarize';
-  /** The answer goes out as it arrives. */
-  stream: boolean;
   /** Why, one clause each. */
   reasons: string[];
   /** All rules, in their order, and what each said to the task: where it fired, also why. */
@@ -171,7 +167,6 @@ export function requirementsOf(request: ManagerRequest): ModelRequirements {
     prefers,
     tools: { webSearch: search, files },
     context: contextOf(facts, { window, files }),
-    stream: request.watched ?? false,
     reasons: [
       `${routeClass}: ${first?.fires(facts) ?? 'nothing else fits'}`,
       ...(search && routeClass !== 'search' ? [`searches the web: ${facts.search().searchWhy}`] : []),

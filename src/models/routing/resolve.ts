@@ -22,7 +22,6 @@ import {
   defaultOrder,
   findProvider,
   isRestriction,
-  mayServeMore,
   missingProvider,
   spreadOverProviders,
   wantedProvider,
@@ -126,11 +125,11 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
   }
   if (known) return { match: known, scope, servers: [] };
   const split = splitSuffix(rest);
-  if ((!scope || !mayServeMore(scope)) && isUnknownSuffix(eligible, split, scope)) {
+  if (scope?.listComplete !== false && isUnknownSuffix(eligible, split, scope)) {
     throw refusals.unknownSuffixError(split.base, split.suffix);
   }
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
-  const guessed = scope && mayServeMore(scope) ? undefined : guess(eligible, rest, scope);
+  const guessed = scope?.listComplete === false ? undefined : guess(eligible, rest, scope);
   // A guess never leads to what may not be used.
   const match = guessed?.rows.some(model => isRestriction(eligible.refusal(model))) ? undefined : guessed;
   return { match, scope, servers: match ? servers(eligible, match.rows, scope) : [] };

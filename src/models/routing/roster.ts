@@ -142,12 +142,6 @@ export function prefixOf({ roster }: { roster: Roster }, name: string): string |
 /** Whether a provider is one of those that answer without any vendor. */
 export const isOffline = (provider: string): boolean => provider === 'offline' || provider.startsWith('offline-');
 
-/** Aggregators, endpoints of one's own and deployments: what a listing names is never all they serve. */
-const openEnded = new Set(['openrouter', 'custom', 'azure', 'dial']);
-
-/** Whether an id that the roster does not know may exist at this provider all the same. */
-export const mayServeMore = (provider: RosterProvider): boolean => openEnded.has(provider.id) || !provider.listComplete;
-
 /**
  * How much each quality of a model counts. Scores run to 20, cost steps to about 10. `cost` is taken off for each doubling of the
  * price, `quick` added for a model made to be quick, and `shallow` taken off for one that does not reason.

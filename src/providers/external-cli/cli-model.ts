@@ -5,11 +5,10 @@ import { type JsonObject, numberIn, recordIn, textIn } from '../../core/json.ts'
 import { tailHeading } from '../../core/message.ts';
 import { noUsage, type Usage } from '../../core/usage.ts';
 import { type CallParams, type ConnectContext, type Connection, notTaken } from '../../models/provider.ts';
+import { type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
 import { usageBy } from './clis/cli.ts';
 import type { CliRequest, CliResponse, CliRunner } from './contract.ts';
 import { cliProviderId, sessionLost, splitCliId } from './contract.ts';
-
-type CallOptions = sdk.LanguageModelV4CallOptions;
 
 /** One text of a prompt, in its order. */
 interface PromptPart {
@@ -98,11 +97,11 @@ interface ModelParts {
   sessions: ReturnType<typeof cliSessions> | undefined;
 }
 
-type Put = (part: sdk.LanguageModelV4StreamPart) => void;
+type Put = (part: Part) => void;
 
 function streamOf(parts: ModelParts, modelId: string, call: CallOptions) {
   let open = true;
-  return new ReadableStream<sdk.LanguageModelV4StreamPart>({
+  return new ReadableStream<Part>({
     start(controller) {
       const put: Put = part => {
         if (open) controller.enqueue(part);
@@ -179,7 +178,7 @@ function askedFor({ stable, tail }: ReturnType<typeof promptParts>, known: CliSe
   return { prompt: promptText([...parts, ...tail]), session: known?.id };
 }
 
-function finishOf(answered: CliResponse, resumed: CliSession | undefined): sdk.LanguageModelV4StreamPart {
+function finishOf(answered: CliResponse, resumed: CliSession | undefined): Part {
   const { finish, costUsd, metadata, steps, warnings } = answered;
   const usage = ownUsage(answered, resumed);
   return {
@@ -210,14 +209,8 @@ function ownUsage({ usage, usageOfSession }: CliResponse, resumed: CliSession | 
 export function connectClis(runner: CliRunner, context: ConnectContext | undefined): Connection {
   const parts: ModelParts = { runner, sessions: context && cliSessions(context) };
   return {
-    languageModel: ({ id: modelId }) => ({
-      specificationVersion: 'v4',
-      provider: cliProviderId,
-      modelId,
-      supportedUrls: {},
-      doGenerate: () => Promise.reject(new TypeError('programs are only asked for streams')),
-      doStream: async call => ({ stream: streamOf(parts, modelId, call) }),
-    }),
+    languageModel: ({ id: modelId }) =>
+      streamingModel({ provider: cliProviderId, modelId }, async call => ({ stream: streamOf(parts, modelId, call) })),
     providerOptions: optionsOf,
     tailRole: () => 'user',
     close: runner.close,

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto';
 import { remember, withDeadline } from '../../core/concurrency.ts';
 import { recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import { type ConnectContext, shownFiles } from '../../models/provider.ts';
+import { type ConnectContext, shownFiles, type VendorEndpoint } from '../../models/provider.ts';
 import { cacheKey, listVendorCaches, readVendorCache, type VendorCache } from '../../models/vendor-services.ts';
-import { vendorFetch } from '../shared/http.ts';
+import { type VendorRequest, vendorJson } from '../shared/http.ts';
 import { firstCount } from '../shared/list-models.ts';
 
 /** What a request of a thread says before its newest message. */
@@ -106,6 +106,7 @@ function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
 
 /** Asked for; the vendor may grant less. */
 const ttlMs = 3_600_000;
+const ttl = `${ttlMs / 1_000}s`;
 
 /** From this part of its time on, a cache that is used is renewed. */
 const renewAt = 0.9;
@@ -211,8 +212,8 @@ function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const tokens = tokensOf(prompt);
     if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
     try {
-      const create = (both: AbortSignal) => vendor.create(prompt, ttlMs / 1_000, both);
-      const { keptMs = ttlMs, ...made } = await withDeadline(clock, patienceMs, create, signal);
+      const making = withDeadline(clock, patienceMs, both => vendor.create(prompt, both), signal);
+      const { keptMs = ttlMs, ...made } = await making;
       const created = clock.storeTime();
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
       await records.keep({ provider, model, thread, ...made, ...facts });
@@ -234,7 +235,7 @@ function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) 
     const now = clock.storeTime();
     if (now < cache.created + (cache.expires - cache.created) * renewAt) return 0;
     try {
-      const kept = await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, ttlMs / 1_000, both), signal);
+      const kept = await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, both), signal);
       const expires = now + (kept ?? ttlMs);
       await records.keep({ ...cache, created: now, expires });
       return (cache.tokens * (expires - cache.expires)) / 3_600_000;
@@ -257,39 +258,29 @@ interface GooglePrefix {
 const isCacheName = (name: string): boolean => /^cachedContents\/[\w-]{1,200}$/.test(name);
 
 /** Between two times of the vendor: its clock need not agree with ours. */
-function keptIn(cache: unknown): number | undefined {
-  const { expireTime, updateTime } = recordIn(cache);
+function keptIn({ expireTime, updateTime }: Record<string, unknown>): number | undefined {
   const ms = Date.parse(String(expireTime)) - Date.parse(String(updateTime));
   return ms > 0 ? ms : undefined;
 }
 
 /** The `cachedContents` of the Gemini interface. Each method throws when the vendor refuses or does not answer. */
-export function cachedContents({ baseUrl, headers }: { baseUrl: string; headers: Readonly<Record<string, string>> }) {
-  async function send(method: string, path: string, body: unknown, signal: AbortSignal): Promise<unknown> {
-    const response = await vendorFetch(`${baseUrl}/${path}`, {
-      method,
-      headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal,
-    });
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path.split('?')[0]} was answered with ${response.status}.`);
-    return JSON.parse(text);
-  }
+export function cachedContents(endpoint: VendorEndpoint) {
+  const send = (method: VendorRequest['method'], name: string, signal: AbortSignal, body?: object) =>
+    vendorJson(endpoint, { method, path: `/${name}`, body, what: 'a cache', timeoutMs: patienceMs, signal });
 
   return {
-    async create({ model, systemInstruction, contents }: GooglePrefix, ttlSeconds: number, signal: AbortSignal) {
+    async create({ model, systemInstruction, contents }: GooglePrefix, signal: AbortSignal) {
       const said = { systemInstruction, ...(contents.length > 0 && { contents }) };
-      const body = { model: `models/${model}`, ...said, ttl: `${ttlSeconds}s` };
-      const made = await send('POST', 'cachedContents', body, signal);
-      const { name, usageMetadata } = recordIn(made);
+      const body = { model: `models/${model}`, ...said, ttl };
+      const made = await send('POST', 'cachedContents', signal, body);
+      const { name, usageMetadata } = made;
       const tokens = firstCount(recordIn(usageMetadata).totalTokenCount) ?? 0;
       if (typeof name !== 'string' || !isCacheName(name)) throw new Error('The cache that was made has no name.');
       return { name, tokens, keptMs: keptIn(made) };
     },
     /** Sets the time that it has left, and tells what was granted. */
-    renew: async (name: string, ttlSeconds: number, signal: AbortSignal) =>
-      keptIn(await send('PATCH', `${name}?updateMask=ttl`, { ttl: `${ttlSeconds}s` }, signal)),
-    remove: (name: string, signal: AbortSignal) => send('DELETE', name, undefined, signal),
+    renew: async (name: string, signal: AbortSignal) =>
+      keptIn(await send('PATCH', `${name}?updateMask=ttl`, signal, { ttl })),
+    remove: (name: string, signal: AbortSignal) => send('DELETE', name, signal),
   };
 }

@@ -8,7 +8,7 @@ import { badUpstream } from '../../models/resilience/errors.ts';
 import { askJson, type Fetch, reportedCount, requestBody, sentBody } from '../shared/http.ts';
 import { allPages, firstCount, type LiveListSource, listPage } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { adjustedModel, type CallOptions, type Part, streamingModel } from '../shared/stream-transforms.ts';
+import { adjustedModel, type CallOptions, type Part, searchTool, streamingModel } from '../shared/stream-transforms.ts';
 import { fittedBudget, smallestAnswer } from '../shared/thinking.ts';
 import type { CacheInUse, GoogleCaches, PromptOfThread } from './context-cache.ts';
 
@@ -84,14 +84,15 @@ export const google = keyedProvider({
   },
   cachesApart: settings => settings.cache !== 'off',
   readsDocuments: true,
-  async connect({ apiKey, baseUrl, settings, context }) {
+  headers: ({ apiKey = '' }) => ({ 'x-goog-api-key': apiKey }),
+  async connect(access) {
     const { createGoogle } = await import('@ai-sdk/google');
-    const headers = { 'x-goog-api-key': apiKey };
+    const { apiKey, baseUrl, headers, settings, context } = access;
     const model = (id: string, fetch: Fetch) =>
       createGoogle({ apiKey, baseURL: baseUrl, fetch: withFewHops(fetch) }).languageModel(id);
     const wanted = settings.cache !== 'off' && context;
     const { cachedContents, googleCaches } = await import('./context-cache.ts');
-    const caches = wanted ? googleCaches({ vendor: cachedContents({ baseUrl, headers }), ...wanted }) : undefined;
+    const caches = wanted ? googleCaches({ vendor: cachedContents(access), ...wanted }) : undefined;
     const speaking = (id: string) =>
       caches && id.startsWith('gemini-') ? cachedModel(caches, id, fetch => model(id, fetch)) : model(id, answerFetch);
     return {
@@ -105,13 +106,12 @@ export const google = keyedProvider({
         }),
       providerOptions: params => ({ google: thinkingOptions(params), ...(caches && ofThread(params.cacheKey)) }),
       // How often and how much it searches, the vendor decides alone.
-      vendorTools: ({ webSearch }) =>
-        webSearch ? [{ type: 'provider', id: 'google.google_search', name: 'google_search', args: {} }] : [],
+      vendorTools: searchTool('google.google_search', undefined, 'google_search'),
       usesIn: googleUses,
       // Instructions stand beside the conversation there, never in it.
       tailRole: () => 'user',
       imageLimits: () => ({ max: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
-      list: signal => googleList({ provider: 'google', baseUrl, headers }, signal),
+      list: signal => googleList(access, signal),
       async countTokens({ id }, call) {
         // The counting method wants the whole question, with the model's name in it, as one member.
         const body = {

@@ -3,9 +3,9 @@ import { isAppError } from '../../core/errors.ts';
 import { isRecord, numberIn, recordIn, recordsIn } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
 import { mayBeBilled } from '../../models/budget.ts';
-import { type AccountBalance, checkedBaseUrl, type ProviderSettings } from '../../models/provider.ts';
+import type { AccountBalance, VendorEndpoint } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
+import { vendorJson } from '../shared/http.ts';
 
 const timeoutMs = 15_000;
 
@@ -16,20 +16,6 @@ export async function moonshotBalance(endpoint: VendorEndpoint, signal: AbortSig
   if (!isRecord(data) || typeof data.available_balance !== 'number') throw badUpstream('The balance has no amount.');
   const { available_balance: available, voucher_balance: voucher, cash_balance: cash } = data;
   return { available, voucher: numberIn(voucher), cash: numberIn(cash) };
-}
-
-/** Moonshot itself; in China the same stands at api.moonshot.cn. */
-export const moonshotBaseUrl = 'https://api.moonshot.ai/v1';
-
-/** Where Moonshot is asked for files and balances: where it is asked for answers. */
-export function moonshotEndpoint({ apiKey = '', baseUrl, trace }: ProviderSettings, now: () => number): VendorEndpoint {
-  return {
-    provider: 'moonshot',
-    baseUrl: checkedBaseUrl(baseUrl ?? moonshotBaseUrl, 'MOONSHOT_BASE_URL'),
-    headers: { authorization: `Bearer ${apiKey}`, ...(trace === 'true' && { 'msh-trace-mode': 'on' }) },
-    keyName: 'MOONSHOT_API_KEY',
-    now,
-  };
 }
 
 /** One of the tools that Moonshot runs for whoever asks, beside a chat in which they are functions like any other. */

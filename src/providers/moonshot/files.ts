@@ -1,9 +1,10 @@
 import { type AppError, inputError, isAppError, limitError } from '../../core/errors.ts';
 import { numberIn, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { safeCut } from '../../core/text.ts';
+import type { VendorEndpoint } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import type { VendorFile, VendorFiles } from '../../models/vendor-services.ts';
-import { type VendorEndpoint, vendorJson, vendorRequest } from '../shared/http.ts';
+import { vendorJson, vendorRequest } from '../shared/http.ts';
 import { allPages } from '../shared/list-models.ts';
 
 const what = 'its files';

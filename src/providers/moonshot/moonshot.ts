@@ -7,9 +7,9 @@ import { closestEffort, keyedProvider, setting } from '../../models/provider.ts'
 import { askJson, type Fetch, reportedCount, requestBody } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
-import { chatUsage } from '../shared/openai-dialect.ts';
+import { chatPackage, chatUsage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
-import { createMoonshotFormula, moonshotBalance, moonshotBaseUrl, moonshotEndpoint } from './api.ts';
+import { createMoonshotFormula, moonshotBalance } from './api.ts';
 import { searchingModel, webSearchTool } from './web-search.ts';
 
 export const moonshot = keyedProvider({
@@ -35,7 +35,7 @@ export const moonshot = keyedProvider({
     ['MOONSHOT_BASE_URL', 'KIMI_API_URL'],
     'Whole base address of Kimi, version path included; unset: https://api.moonshot.ai/v1. In China: https://api.moonshot.cn/v1.',
   ],
-  baseUrl: moonshotBaseUrl,
+  baseUrl: 'https://api.moonshot.ai/v1',
   options: {
     trace: setting(
       ['MOONSHOT_TRACE'],
@@ -56,23 +56,17 @@ export const moonshot = keyedProvider({
   },
   readsDocuments: true,
   cachesApart: asksForAnHour,
-  async connect({ settings }) {
-    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-    // A wait that a cache asks for as a date is not waited for.
-    const endpoint = moonshotEndpoint(settings, () => 0);
-    const hour = asksForAnHour(settings);
+  headers: ({ apiKey = '', trace }) => ({
+    authorization: `Bearer ${apiKey}`,
+    ...(trace === 'true' && { 'msh-trace-mode': 'on' }),
+  }),
+  async connect(access) {
+    const { baseUrl, headers } = access;
+    const hour = asksForAnHour(access.settings);
     const speaking = (fetch: Fetch) =>
-      createOpenAICompatible({
-        name: 'moonshot',
-        baseURL: endpoint.baseUrl,
-        headers: { ...endpoint.headers },
-        includeUsage: true,
-        fetch,
-        convertUsage: chatUsage,
-        transformRequestBody: bodyOf,
-      });
-    const vendor = speaking(answerFetch);
-    const formula = createMoonshotFormula(endpoint);
+      chatPackage('moonshot', access, { fetch, convertUsage: chatUsage, transformRequestBody: bodyOf });
+    const vendor = await speaking(answerFetch);
+    const formula = createMoonshotFormula(access);
     return {
       languageModel: model => {
         const searching = searchingModel(vendor.chatModel(model.id), formula);
@@ -88,15 +82,15 @@ export const moonshot = keyedProvider({
       tailRole: () => 'user',
       documentRole: 'system',
       echoesThoughts: 'required',
-      list: signal => liveList(endpoint, signal),
+      list: signal => liveList(access, signal),
       async countTokens({ id }, call) {
-        const { model, messages } = await requestBody(fetch => speaking(fetch).chatModel(id), call);
-        const url = `${endpoint.baseUrl}/tokenizers/estimate-token-count`;
-        const question = { url, headers: endpoint.headers, body: { model, messages }, provider: 'moonshot', model: id };
+        const { model, messages } = await requestBody(async fetch => (await speaking(fetch)).chatModel(id), call);
+        const url = `${baseUrl}/tokenizers/estimate-token-count`;
+        const question = { url, headers, body: { model, messages }, provider: 'moonshot', model: id };
         const { data } = await askJson(question, call.abortSignal);
         return reportedCount(recordIn(data), 'total_tokens');
       },
-      balance: signal => moonshotBalance(endpoint, signal),
+      balance: signal => moonshotBalance(access, signal),
     };
   },
   searches: canSearch,

@@ -1,8 +1,8 @@
 import { inParallel } from '../../core/concurrency.ts';
 import { recordIn, recordsIn } from '../../core/json.ts';
-import type { LiveModel } from '../../models/provider.ts';
+import type { LiveModel, VendorEndpoint } from '../../models/provider.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
-import { askJson, type VendorEndpoint } from '../shared/http.ts';
+import { askJson } from '../shared/http.ts';
 import { firstCount, listPage } from '../shared/list-models.ts';
 
 /** Where an Ollama server is, and what it wants to see first. */

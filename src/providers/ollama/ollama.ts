@@ -129,25 +129,24 @@ function leads(settings: ProviderSettings, where: (url: string) => boolean): boo
   }
 }
 
-/** Bytes → the JSON objects of their lines. A line that is no JSON object ends the stream as bad upstream. */
-export function jsonLines(): TransformStream<Uint8Array, Record<string, unknown>> {
+/** The JSON objects in the lines of a body. A line that is no JSON object ends it as bad upstream. */
+export async function* jsonLines(body: AsyncIterable<Uint8Array>) {
   // Characters that are cut between two chunks are put together again.
   const decoder = new TextDecoder();
   let rest = '';
-  const take = (line: string, controller: TransformStreamDefaultController<Record<string, unknown>>) => {
-    if (line.trim() === '') return;
-    const value = parsedJson(line);
-    if (!isRecord(value)) throw badUpstream('The answer has a line that is no JSON object.');
-    controller.enqueue(value);
-  };
-  return new TransformStream({
-    transform(chunk, controller) {
-      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) take(line, controller);
-    },
-    flush: controller => take(rest + decoder.decode(), controller),
-  });
+  for await (const chunk of body) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
+    rest = lines.pop() ?? '';
+    for (const line of lines) yield* objectIn(line);
+  }
+  yield* objectIn(rest + decoder.decode());
+}
+
+function objectIn(line: string): Record<string, unknown>[] {
+  if (line.trim() === '') return [];
+  const value = parsedJson(line);
+  if (isRecord(value)) return [value];
+  throw badUpstream('The answer has a line that is no JSON object.');
 }
 
 /** A message as the interface takes it: one text, images and calls beside it; each result is a message of its own. */
@@ -199,58 +198,53 @@ function ollamaTools({ tools = [], toolChoice }: CallOptions): JsonObject[] {
 const base64 = (data: string | Uint8Array): string =>
   typeof data === 'string' ? data : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
 
-type Controller = TransformStreamDefaultController<Part>;
-
 /** The lines of a chat answer → the parts of the AI SDK's stream. Without its last line an answer is not whole. */
-function ollamaParts(warnings: sdk.SharedV4Warning[]): TransformStream<Record<string, unknown>, Part> {
+async function* ollamaParts(
+  lines: AsyncIterable<Record<string, unknown>>,
+  warnings: sdk.SharedV4Warning[],
+): AsyncGenerator<Part> {
+  yield { type: 'stream-start', warnings };
   const blocks = openBlocks();
   let done = false;
   let calls = 0;
-  return new TransformStream({
-    start: controller => controller.enqueue({ type: 'stream-start', warnings }),
-    transform(line, controller) {
-      if (done) return;
-      if (line.error !== undefined) {
-        throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
-      }
-      const { thinking, content, tool_calls: called } = recordIn(line.message);
-      blocks.add('reasoning', thinking, controller);
-      blocks.add('text', content, controller);
-      for (const call of Array.isArray(called) ? called : []) {
-        blocks.close(controller);
-        controller.enqueue(callOf(call, calls++));
-      }
-      if (line.done !== true) return;
-      done = true;
-      blocks.close(controller);
-      controller.enqueue({ type: 'finish', finishReason: finishOf(line.done_reason, calls > 0), usage: usageOf(line) });
-    },
-    flush() {
-      if (!done) throw badUpstream('The stream ended before the answer was finished.');
-    },
-  });
+  for await (const line of lines) {
+    if (done) continue;
+    if (line.error !== undefined) {
+      throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
+    }
+    const { thinking, content, tool_calls: called } = recordIn(line.message);
+    yield* blocks.add('reasoning', thinking);
+    yield* blocks.add('text', content);
+    for (const call of Array.isArray(called) ? called : []) {
+      yield* blocks.close();
+      yield callOf(call, calls++);
+    }
+    if (line.done !== true) continue;
+    done = true;
+    yield* blocks.close();
+    yield { type: 'finish', finishReason: finishOf(line.done_reason, calls > 0), usage: usageOf(line) };
+  }
+  if (!done) throw badUpstream('The stream ended before the answer was finished.');
 }
 
 /** Keeps track of which block is open: thoughts and text may alternate. */
 function openBlocks() {
   let open: { kind: 'text' | 'reasoning'; id: string } | undefined;
   let count = 0;
-  const close = (controller: Controller) => {
-    if (open) controller.enqueue({ type: `${open.kind}-end`, id: open.id });
+  function* close(): Generator<Part> {
+    if (open) yield { type: `${open.kind}-end`, id: open.id };
     open = undefined;
-  };
-  return {
-    close,
-    add(kind: 'text' | 'reasoning', delta: unknown, controller: Controller) {
-      if (typeof delta !== 'string' || delta === '') return;
-      if (open?.kind !== kind) {
-        close(controller);
-        open = { kind, id: String(count++) };
-        controller.enqueue({ type: `${kind}-start`, id: open.id });
-      }
-      controller.enqueue({ type: `${kind}-delta`, id: open.id, delta });
-    },
-  };
+  }
+  function* add(kind: 'text' | 'reasoning', delta: unknown): Generator<Part> {
+    if (typeof delta !== 'string' || delta === '') return;
+    if (open?.kind !== kind) {
+      yield* close();
+      open = { kind, id: String(count++) };
+      yield { type: `${kind}-start`, id: open.id };
+    }
+    yield { type: `${kind}-delta`, id: open.id, delta };
+  }
+  return { close, add };
 }
 
 /** Older servers give calls no ids. */
@@ -301,8 +295,7 @@ export const ollamaModel = ({ baseUrl, headers }: OllamaServer, id: string): sdk
       const next = 'Check that OLLAMA_HOST is the URL of an Ollama server, and check any proxy in between.';
       throw badUpstream(`The answer was no stream of JSON lines, but ${type.slice(0, 60)}.`, true, next);
     }
-    const stream = response.body.pipeThrough(jsonLines()).pipeThrough(ollamaParts(warnings));
-    return { stream, request: { body } };
+    return { stream: ReadableStream.from(ollamaParts(jsonLines(response.body), warnings)), request: { body } };
   });
 
 function chatBody(id: string, options: CallOptions, warnings: sdk.SharedV4Warning[]): JsonObject {

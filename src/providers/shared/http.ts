@@ -1,7 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
-import { isRecord, type JsonObject, parsedJson, recordIn, textIn } from '../../core/json.ts';
-import { rehearsal } from '../../models/provider.ts';
+import { isRecord, parsedJson, recordIn, textIn } from '../../core/json.ts';
+import { rehearsal, type VendorEndpoint } from '../../models/provider.ts';
 import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
@@ -56,14 +56,16 @@ export async function lacksPath(response: Response): Promise<boolean> {
  * fetch for an address that other programs write without its version path (`ANTHROPIC_BASE_URL` of Claude Code): what is not
  * found below the address as it was written is looked for below `/v1`, and the place that answered is kept.
  */
-export function versionedFetch(baseUrl: string, fetch: Fetch): { fetch: Fetch; baseUrl(): string } {
+export function versionedFetch(baseUrl: string, fetch: Fetch) {
   const versioned = `${baseUrl}/v1`;
   let found = /\/v\d+\w*(?:\/|$)/.test(new URL(baseUrl).pathname) ? baseUrl : undefined;
   const below = (base: string, input: Parameters<Fetch>[0]) =>
     typeof input === 'string' && input.startsWith(`${baseUrl}/`) ? base + input.slice(baseUrl.length) : input;
   return {
     baseUrl: () => found ?? baseUrl,
-    async fetch(input, init) {
+    /** Undefined where the address was written as it answers. */
+    remark: (setting: string) => ((found ?? baseUrl) === baseUrl ? undefined : `${setting} is used as ${found}`),
+    async fetch(...[input, init]: Parameters<Fetch>) {
       if (found !== undefined) return fetch(below(found, input), init);
       const response = await fetch(input, init);
       if (!(await lacksPath(response))) {
@@ -81,10 +83,6 @@ export function versionedFetch(baseUrl: string, fetch: Fetch): { fetch: Fetch; b
     },
   };
 }
-
-/** Undefined where the address was written as it answers. */
-export const addressRemark = (setting: string, written: string, answering: string): string | undefined =>
-  written === answering ? undefined : `${setting} is used as ${answering}`;
 
 const redirected = (status: number, { origin }: URL): AppError =>
   new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
@@ -136,18 +134,20 @@ export function sentBody(init: RequestInit | undefined): Record<string, unknown>
   return isRecord(body) ? body : undefined;
 }
 
+type MakeModel = (fetch: Fetch) => LanguageModelV4 | PromiseLike<LanguageModelV4>;
+
 /**
  * The body that a vendor's package would send for a call, without sending it: what is counted is then what would be asked.
  * `make` gets the function that stands for the network. Throws what the package throws when it makes none.
  */
-export async function requestBody(make: (fetch: Fetch) => LanguageModelV4, call: LanguageModelV4CallOptions) {
+export async function requestBody(make: MakeModel, call: LanguageModelV4CallOptions) {
   let body: Record<string, unknown> | undefined;
   const refuse: Fetch = (_address, init) => {
     body = sentBody(init);
     return Promise.reject(new Error('nothing is sent'));
   };
   try {
-    await make(refuse).doStream(call);
+    await (await make(refuse)).doStream(call);
   } catch (error) {
     if (body) return body;
     throw error;
@@ -155,25 +155,13 @@ export async function requestBody(make: (fetch: Fetch) => LanguageModelV4, call:
   throw new Error('the package sent something past its fetch');
 }
 
-/** Where a vendor's services beside its chat are asked, and as whom. */
-export interface VendorEndpoint {
-  /** Id of the provider, for errors. */
-  provider: string;
-  /** Without a slash at its end. */
-  baseUrl: string;
-  headers: Readonly<Record<string, string>>;
-  /** Environment variable of the key, for advice. */
-  keyName: string;
-  /** Epoch milliseconds, for waits that a vendor gives as a date. */
-  now(): number;
-}
-
 export interface VendorRequest {
   /** Absent: POST with a body, GET without one. */
-  method?: 'DELETE';
+  method?: 'DELETE' | 'PATCH' | 'POST';
   /** From the base address on, with its slash. */
   path: string;
-  body?: JsonObject | FormData;
+  /** Sent as JSON, unless it is a form. */
+  body?: object;
   headers?: Readonly<Record<string, string>>;
   /** What was asked for, as errors name it: `its files`. */
   what: string;
@@ -184,8 +172,10 @@ export interface VendorRequest {
   expects?: readonly number[];
 }
 
+type Read<Result> = (text: string, status: number) => Result;
+
 /** Asks once. Throws an `AppError` of kind `model`, or `CANCELLED` when the caller gave up. */
-export async function vendorRequest(endpoint: VendorEndpoint, request: VendorRequest) {
+async function asked<Result>(endpoint: VendorEndpoint, request: VendorRequest, read: Read<Result>): Promise<Result> {
   const { path, body, signal, timeoutMs, what } = request;
   const method = request.method ?? (body === undefined ? 'GET' : 'POST');
   throwIfAborted(signal);
@@ -207,7 +197,7 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
       if (!response.ok || isAppError(error) || limit.aborted) throw error;
       throw badUpstream(`The answer about ${what} broke off.`);
     });
-    if (response.ok || request.expects?.includes(response.status)) return { status: response.status, text };
+    if (response.ok || request.expects?.includes(response.status)) return read(text, response.status);
     const responseHeaders = Object.fromEntries(response.headers);
     const answered = { statusCode: response.status, responseBody: text, responseHeaders };
     throw Object.assign(new Error(`no answer about ${what}`), answered);
@@ -218,14 +208,13 @@ export async function vendorRequest(endpoint: VendorEndpoint, request: VendorReq
   }
 }
 
+export const vendorRequest = (endpoint: VendorEndpoint, request: VendorRequest) =>
+  asked(endpoint, request, (text, status) => ({ text, status }));
+
 /** The same for answers that are JSON objects. */
-export async function vendorJson(endpoint: VendorEndpoint, request: VendorRequest): Promise<Record<string, unknown>> {
-  const { text } = await vendorRequest(endpoint, request);
-  const body = parsedJson(text);
-  if (isRecord(body)) return body;
-  throw toModelError(badUpstream(`${endpoint.provider} answered no JSON object about ${request.what}.`), {
-    provider: endpoint.provider,
-    model: request.what,
-    now: endpoint.now(),
+export const vendorJson = (endpoint: VendorEndpoint, request: VendorRequest) =>
+  asked(endpoint, request, text => {
+    const body = parsedJson(text);
+    if (isRecord(body)) return body;
+    throw badUpstream(`${endpoint.provider} answered no JSON object about ${request.what}.`);
   });
-}

@@ -1,10 +1,10 @@
 import { isAppError } from '../../core/errors.ts';
 import { recordsIn } from '../../core/json.ts';
-import type { LiveModel } from '../../models/provider.ts';
-import { askJson, type JsonQuestion, type VendorEndpoint } from './http.ts';
+import type { LiveModel, VendorEndpoint } from '../../models/provider.ts';
+import { askJson, type JsonQuestion } from './http.ts';
 
 /** Where a vendor lists its models: `GET {baseUrl}/models`. */
-export type LiveListSource = Pick<VendorEndpoint, 'baseUrl'> & Pick<JsonQuestion, 'provider' | 'headers' | 'fetch'>;
+export type LiveListSource = Pick<VendorEndpoint, 'baseUrl' | 'provider' | 'headers'> & Pick<JsonQuestion, 'fetch'>;
 
 /** Against a server that pages in a circle, or never stops naming a next page. */
 const maxPages = 20;
@@ -24,12 +24,19 @@ export async function allPages<Entry extends { id: string }>(
   return [...found.values()];
 }
 
+/** What a row of a listing tells of its model; undefined for one that can't be conversed with. */
+type FactsOf = (row: Record<string, unknown>) => Omit<LiveModel, 'id'> | undefined;
+
 /** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
-export const liveList = (source: LiveListSource, signal: AbortSignal): Promise<LiveModel[]> =>
-  allPages(async after => {
+export const liveList = (source: LiveListSource, signal: AbortSignal, factsOf: FactsOf = windowOf) =>
+  allPages<LiveModel>(async after => {
     const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
     const { data, has_more: more, last_id: last } = await listPage(source, query, signal);
-    return { entries: recordsIn(data).flatMap(modelOf), next: more === true && last };
+    const entries = recordsIn(data).flatMap(row => {
+      const facts = typeof row.id === 'string' && row.id !== '' ? factsOf(row) : undefined;
+      return facts ? [{ id: String(row.id), ...facts }] : [];
+    });
+    return { entries, next: more === true && last };
   });
 
 /** One page of a listing, whatever its form: what `askJson` makes of `GET {baseUrl}/models`. Throws like `liveList`. */
@@ -45,10 +52,9 @@ const windowFields = ['context_window', 'context_length', 'max_context_length', 
 export const firstCount = (...values: readonly unknown[]): number | undefined =>
   values.find((value): value is number => Number.isInteger(value) && Number(value) > 0);
 
-function modelOf(row: Record<string, unknown>): LiveModel[] {
-  if (typeof row.id !== 'string' || row.id === '') return [];
+function windowOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
   const window = firstCount(...windowFields.map(field => row[field]));
-  return [{ id: row.id, ...(window && { window }) }];
+  return window ? { window } : {};
 }
 
 /**

@@ -1,11 +1,12 @@
+import type { OpenAICompatibleProviderSettings } from '@ai-sdk/openai-compatible';
 import type { JSONObject, LanguageModelV4, LanguageModelV4Usage } from '@ai-sdk/provider';
 import { AppError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import type { OptionSpec } from '../../core/option.ts';
 import type { CallParams, Connection, ProviderDefinition, ProviderDocs } from '../../models/provider.ts';
 import { closestEffort, keyedProvider } from '../../models/provider.ts';
-import { addressRemark, type VendorEndpoint, versionedFetch } from './http.ts';
-import { liveList, type serverList } from './list-models.ts';
+import { versionedFetch } from './http.ts';
+import { type LiveListSource, liveList, type serverList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
 import { adjustedModel } from './stream-transforms.ts';
 
@@ -97,42 +98,36 @@ export const storelessOptions = ({ model, effort, cacheKey }: CallParams, known 
 /** The package guesses from the id; the catalogue knows. */
 const thinkingMark = ({ model }: CallParams): JSONObject => (model.reasoning ? { forceReasoning: true } : {});
 
-/** A server that speaks OpenAI's chat dialect. */
-export interface ChatServer extends Pick<VendorEndpoint, 'provider' | 'baseUrl'> {
-  /** Sent as a bearer token; absent: none. */
-  apiKey?: string;
-  /** Sent with every request. */
-  headers?: VendorEndpoint['headers'];
-  /** Absent: `GET {baseUrl}/models` in OpenAI's form. */
-  list?: typeof serverList;
-}
-
 /** The name under which the package looks for options; one of plain letters, whatever the provider is called. */
 const vendorName = 'chat';
 
-export async function connectChatServer(server: ChatServer): Promise<Connection> {
+/** The package for OpenAI's chat, as each vendor of it is asked; `name`: under which it looks for options. */
+export async function chatPackage(
+  name: string,
+  { baseUrl, headers }: Pick<LiveListSource, 'baseUrl' | 'headers'>,
+  more: Partial<OpenAICompatibleProviderSettings>,
+) {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-  const { provider, baseUrl, apiKey } = server;
-  const address = versionedFetch(baseUrl, answerFetch);
-  const vendor = createOpenAICompatible({
-    name: vendorName,
-    baseURL: baseUrl,
-    apiKey,
-    headers: { ...server.headers },
-    includeUsage: true,
-    supportsStructuredOutputs: true,
-    fetch: address.fetch,
-    convertUsage: chatUsage,
-  });
-  const headers = { ...(apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` }), ...server.headers };
+  const usual = { baseURL: baseUrl, headers: { ...headers }, includeUsage: true, fetch: answerFetch };
+  return createOpenAICompatible({ name, ...usual, ...more });
+}
+
+/** Connects to a server that speaks OpenAI's chat dialect; `list` reads its list of models. */
+export async function connectChatServer(
+  server: LiveListSource,
+  list: typeof serverList = liveList,
+): Promise<Connection> {
+  const address = versionedFetch(server.baseUrl, answerFetch);
+  const own = { supportsStructuredOutputs: true, fetch: address.fetch, convertUsage: chatUsage };
+  const vendor = await chatPackage(vendorName, server, own);
   return {
     languageModel: ({ id }) => vendor.chatModel(id),
     providerOptions: params => ({ [vendorName]: effortOption(params) }),
     // Chat templates often refuse instructions after the conversation.
     sendsStrings: () => true,
     tailRole: () => 'user',
-    list: signal => (server.list ?? liveList)({ provider, baseUrl, headers, fetch: address.fetch }, signal),
-    remark: async () => addressRemark('The base address', baseUrl, address.baseUrl()),
+    list: signal => list({ ...server, fetch: address.fetch }, signal),
+    remark: async () => address.remark('The base address'),
   };
 }
 
@@ -162,14 +157,11 @@ export interface ChatVendor {
 export function chatVendor(
   vendor: ChatVendor,
 ): ProviderDefinition & { options: Record<'apiKey' | 'baseUrl', OptionSpec> } {
-  const { id, title, env } = vendor;
+  const { title, env } = vendor;
   return keyedProvider({
     ...vendor,
     key: [[`${env}_API_KEY`], `Key of ${title}; with it its models can be asked.`],
-    address: [
-      [`${env}_BASE_URL`],
-      `Whole base address, version path included, of a server that speaks like ${title}; unset: ${title} itself.`,
-    ],
-    connect: ({ apiKey, baseUrl }) => connectChatServer({ provider: id, baseUrl, apiKey }),
+    address: [[`${env}_BASE_URL`]],
+    connect: access => connectChatServer(access),
   });
 }

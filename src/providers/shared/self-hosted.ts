@@ -4,17 +4,18 @@ import type { overlay } from '../../models/catalogue/overlay.ts';
 import type { Connection, ProviderDefinition, ProviderSettings } from '../../models/provider.ts';
 import { checkedBaseUrl, isLocalUrl, plainModel, usualWindow } from '../../models/provider.ts';
 import { serverList } from './list-models.ts';
-import { type ChatServer, connectChatServer } from './openai-dialect.ts';
+import { connectChatServer } from './openai-dialect.ts';
 
-/** Where a server of the operator's own is, and how to speak to it. */
-export interface OwnServer extends Pick<ChatServer, 'provider' | 'apiKey' | 'headers'> {
-  apiUrl: string;
-  /** What the address was set by, for errors. */
-  setting: string;
+/** Connects to a server of the operator's own; `setting`: what its address was set by, for errors. */
+export function connectOwnServer(
+  provider: string,
+  setting: string,
+  { apiUrl = '', apiKey, headers }: Partial<Pick<EndpointSettings, 'apiUrl' | 'apiKey' | 'headers'>>,
+): Promise<Connection> {
+  const bearer = apiKey !== undefined && { Authorization: `Bearer ${apiKey}` };
+  const server = { provider, baseUrl: checkedBaseUrl(apiUrl, setting), headers: { ...bearer, ...headers } };
+  return connectChatServer(server, serverList);
 }
-
-export const connectOwnServer = ({ apiUrl, setting, ...server }: OwnServer): Promise<Connection> =>
-  connectChatServer({ ...server, baseUrl: checkedBaseUrl(apiUrl, setting), list: serverList });
 
 /** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */
 export function ownModel(provider: string, id: string): ModelInfo {
@@ -64,10 +65,9 @@ export function ownEndpoints(
 }
 
 function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, readModels: typeof overlay) {
-  const { id, names, apiUrl, apiKey, headers, contextWindow } = endpoint;
+  const { id, names, apiUrl, contextWindow } = endpoint;
   const { models, warnings } = modelsOf(endpoint, readModels);
   const window = contextWindow ?? fallback;
-  const server: OwnServer = { provider: id, apiUrl, setting: `api_url of ${id}`, apiKey, headers };
   return {
     warnings,
     definition: {
@@ -77,7 +77,7 @@ function ownEndpoint(endpoint: EndpointSettings, fallback: number | undefined, r
       options: {},
       openEnded: true,
       configured: () => true,
-      connect: () => connectOwnServer(server),
+      connect: () => connectOwnServer(id, `api_url of ${id}`, endpoint),
       models: () => models,
       fallbackWindow: () => fallbackWindow(window),
       local: () => isLocalUrl(apiUrl),

@@ -1,10 +1,22 @@
 import type * as sdk from '@ai-sdk/provider';
+import type { WebSearch } from '../../models/ask-model.ts';
+import type { Connection } from '../../models/provider.ts';
 
 /** What the AI SDK's streams are made of. */
 export type Part = sdk.LanguageModelV4StreamPart;
 
 /** What the AI SDK asks a model with. */
 export type CallOptions = sdk.LanguageModelV4CallOptions;
+
+/** A vendor's own search as a tool, where the model may search. */
+export const searchTool =
+  (
+    id: `${string}.${string}`,
+    args: (search: WebSearch) => Record<string, unknown> = () => ({}),
+    name = 'web_search',
+  ): NonNullable<Connection['vendorTools']> =>
+  ({ webSearch }) =>
+    webSearch ? [{ type: 'provider', id, name, args: args(webSearch) }] : [];
 
 /** A model that is only asked for streams: one of our own, or the same one asked in another way. */
 export function streamingModel(

@@ -3,17 +3,14 @@ import { type JsonObject, recordIn, recordsIn } from '../../core/json.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import { passedUse, usePart } from '../../models/fees.ts';
-import type { CallParams, ProviderSettings } from '../../models/provider.ts';
-import { checkedBaseUrl, keyedProvider, setting } from '../../models/provider.ts';
+import type { CallParams, ProviderSettings, VendorEndpoint } from '../../models/provider.ts';
+import { keyedProvider, setting } from '../../models/provider.ts';
 import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
-import { type VendorEndpoint, vendorJson } from '../shared/http.ts';
+import { vendorJson } from '../shared/http.ts';
 import { liveList } from '../shared/list-models.ts';
-import { answerFetch } from '../shared/non-streaming.ts';
+import { chatPackage } from '../shared/openai-dialect.ts';
 import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
 import { switchedThinking } from '../shared/thinking.ts';
-
-/** Z.ai; in China the same stands at open.bigmodel.cn. */
-export const zhipuBaseUrl = 'https://api.z.ai/api/paas/v4';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
@@ -67,25 +64,16 @@ export const zhipu = keyedProvider({
     ['ZHIPU_BASE_URL', 'GLM_API_URL'],
     'Whole base address of GLM, version path included; unset: Z.ai. In China: https://open.bigmodel.cn/api/paas/v4.',
   ],
-  baseUrl: zhipuBaseUrl,
+  baseUrl: 'https://api.z.ai/api/paas/v4',
   options: {
     searchEngine: setting(
       ['GLM_SEARCH_ENGINE'],
       'Search engine that GLM uses, by its id there; unset: search-prime at Z.ai, search_pro at BigModel.',
     ),
   },
-  async connect({ settings }) {
-    const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
-    const endpoint = zhipuEndpoint(settings, () => 0);
-    const engine = searchEngineOf(settings, endpoint.baseUrl);
-    const vendor = createOpenAICompatible({
-      name: 'zhipu',
-      baseURL: endpoint.baseUrl,
-      headers: { ...endpoint.headers },
-      includeUsage: true,
-      fetch: answerFetch,
-      transformRequestBody: withSearch,
-    });
+  async connect(access) {
+    const engine = searchEngineOf(access.settings, access.baseUrl);
+    const vendor = await chatPackage('zhipu', access, { transformRequestBody: withSearch });
     return {
       languageModel: ({ id }) => zhipuModel(vendor.chatModel(id), engine),
       providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
@@ -93,7 +81,7 @@ export const zhipu = keyedProvider({
       sendsStrings: () => true,
       tailRole: () => 'user',
       echoesThoughts: 'wanted',
-      list: signal => liveList(endpoint, signal),
+      list: signal => liveList(access, signal),
     };
   },
   searches: (model: ModelInfo) => model.tools,
@@ -158,15 +146,6 @@ function textOf(value: unknown, maxLength: number): string | undefined {
   const text = typeof value === 'string' ? value.trim() : '';
   return text === '' ? undefined : safeCut(text, maxLength);
 }
-
-/** Where GLM is asked for searches and embeddings: where it is asked for answers. */
-export const zhipuEndpoint = ({ apiKey = '', baseUrl }: ProviderSettings, now: () => number): VendorEndpoint => ({
-  provider: 'zhipu',
-  baseUrl: checkedBaseUrl(baseUrl ?? zhipuBaseUrl, 'ZHIPU_BASE_URL'),
-  headers: { authorization: `Bearer ${apiKey}` },
-  keyName: 'ZHIPUAI_API_KEY',
-  now,
-});
 
 const timeoutMs = 60_000;
 

@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { isPlaceholder } from '../../../src/core/text.ts';
-import { createConnections, keyNames, usableSettings } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections, usableSettings } from '../../../src/models/catalogue/connections.ts';
 import { type Connection, defineProvider } from '../../../src/models/provider.ts';
 import { custom } from '../../../src/providers/custom.ts';
+import { offlineEast } from '../../../src/providers/offline-east.ts';
 import { openai } from '../../../src/providers/openai.ts';
 
 const connection: Connection = {
@@ -106,8 +107,8 @@ describe('connections', () => {
   );
 
   it('knows the variable of each key', () => {
-    expect(keyNames([openai, custom])('openai')).toBe('OPENAI_API_KEY');
-    expect(keyNames([openai])('nobody')).toBeUndefined();
+    const names = configureProviders([openai, custom, offlineEast], {}).map(({ keyName }) => keyName);
+    expect(names).toEqual(['OPENAI_API_KEY', 'CUSTOM_API_KEY', undefined]);
   });
 });
 

@@ -9,7 +9,7 @@ async function read(...chunks: (string | Uint8Array)[]) {
     },
   });
   const values: unknown[] = [];
-  for await (const value of bytes.pipeThrough(jsonLines())) values.push(value);
+  for await (const value of jsonLines(bytes)) values.push(value);
   return values;
 }
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { moonshotEndpoint } from '../../../src/providers/moonshot/api.ts';
 import { createMoonshotFiles } from '../../../src/providers/moonshot/files.ts';
+import { moonshot } from '../../../src/providers/moonshot/moonshot.ts';
 import { accountOf, createDocumentLibrary } from '../../../src/providers/shared/document-library.ts';
 import { realClock } from '../../support/clock.ts';
 import { createLocalState } from '../../support/local-state.ts';
@@ -26,7 +26,7 @@ async function again(options: MoonshotOptions): Promise<void> {
 }
 
 function library(key = 'test-key', maxBytes = 1_000_000) {
-  const door = moonshotEndpoint({ apiKey: key, baseUrl: vendor.url }, () => clock.now());
+  const door = moonshot.endpoint({ apiKey: key, baseUrl: vendor.url }, () => clock.now());
   const files = createMoonshotFiles(door, maxBytes);
   return createDocumentLibrary({ provider: 'moonshot', files, account: accountOf(key), state, clock });
 }

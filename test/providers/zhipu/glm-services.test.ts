@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { createZhipuWebSearch, zhipuEndpoint } from '../../../src/providers/zhipu/zhipu.ts';
+import { createZhipuWebSearch, zhipu } from '../../../src/providers/zhipu/zhipu.ts';
 import { type FakeZhipu, startZhipu } from '../../support/vendors/start-zhipu.ts';
 
 const { signal } = new AbortController();
@@ -12,7 +12,7 @@ afterEach(async () => {
   await vendor.close();
 });
 
-const door = (apiKey = 'test-key') => zhipuEndpoint({ apiKey, baseUrl: vendor.url }, () => 0);
+const door = (apiKey = 'test-key') => zhipu.endpoint({ apiKey, baseUrl: vendor.url }, () => 0);
 const hit = {
   title: 'Rain',
   content: 'It rained.',

@@ -188,7 +188,6 @@ const providers: ProviderView[] = [
     health: [
       {
         provider: bad,
-        opens: 1,
         scope: 'model',
         model: bad,
         state: 'open',
