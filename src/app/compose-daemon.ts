@@ -1,12 +1,13 @@
 import { join } from 'node:path';
 import { ownCaches, ownHeads, removeThread } from '../calls/actions/actions.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
+import { withDeadline } from '../core/concurrency.ts';
 import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
 import type { FileView } from '../core/file.ts';
 import { isRecord, recordIn, textsIn } from '../core/json.ts';
 import type { WatchedCall, WatchedCalls } from '../core/ports.ts';
 import { endsExchange, type Thread } from '../core/thread.ts';
-import type { Permissions, ToolReply, UserAnswer } from '../core/tool-host.ts';
+import type { ToolReply, UserAnswer } from '../core/tool-host.ts';
 import { type SpendRow, savedByCaches } from '../core/usage.ts';
 import { narrowExposure } from '../engine/exposure.ts';
 import type { ModelService } from '../models/call/models.ts';
@@ -50,7 +51,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
     stretches: splitFences,
     of(caller) {
       const { owner } = caller;
-      const mayRead = mayUseThreads(sources, caller);
+      const mayRead = mayUse('threads', sources, caller);
       // What was said is in threads: who may not use those does not see it here either.
       const shown = (call: WatchedCall): WatchedCall => (mayRead ? call : { ...call, about: undefined });
       const found = (call: WatchedCall | undefined) => call && shown(call);
@@ -60,8 +61,8 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
           find: reqId => found(calls.find(owner, reqId)),
           subscribe: (listener, signal) => calls.subscribe(owner, listener, signal),
         },
-        // A run shows what its thread holds.
-        ...(mayRead && mayApprove(sources, caller) && { runs: composeRuns(sources, caller) }),
+        // A run shows what its thread holds. Who may have the agent work may say what it does, and nobody else.
+        ...(mayRead && mayUse('agent', sources, caller) && { runs: composeRuns(sources, caller) }),
         providers: () => providersOf(sources),
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => ownCaches(sources, owner),
@@ -74,18 +75,9 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
   };
 }
 
-/** What a token is denied as a tool it is denied as a page. Reading stays where only writing is not allowed. */
-const mayUseThreads = (sources: DashboardSources, { permissions }: Caller): boolean =>
-  isExposed(sources, 'threads', { ...permissions, readOnly: false }, false);
-
-/** Who may have the agent work may say what it does: nobody else, and none who only reads. */
-function mayApprove(sources: DashboardSources, { permissions }: Caller): boolean {
-  const isAllowed = isExposed(sources, 'agent', permissions, exposurePolicy(sources.config.values.app).readOnly);
-  return isAllowed && !permissions.readOnly;
-}
-
-function isExposed({ config }: DashboardSources, tool: string, permissions: Permissions, readOnly: boolean): boolean {
-  const exposed = narrowExposure(tools, { ...exposurePolicy(config.values.app), readOnly }, permissions);
+/** What a token is denied as a tool it is denied as a page. */
+function mayUse(tool: string, { config }: DashboardSources, { permissions }: Caller): boolean {
+  const exposed = narrowExposure(tools, exposurePolicy(config.values.app), permissions);
   return [...exposed.tools, ...exposed.unlisted].some(({ name }) => name === tool);
 }
 
@@ -344,10 +336,9 @@ const tryMs = 20_000;
 /** Asks a provider for its list of models, and says what came of it. */
 async function tryProvider({ models, mask, clock }: DashboardSources, id: string, signal: AbortSignal) {
   const startedAt = clock.monotonic();
-  const silent = new AbortController();
-  const stop = clock.after(tryMs, () => silent.abort(cancelledError(`It did not answer within ${tryMs / 1_000} s.`)));
+  const late = () => cancelledError(`It did not answer within ${tryMs / 1_000} s.`);
   try {
-    const { listed, remark } = await models.ping(id, AbortSignal.any([signal, silent.signal]));
+    const { listed, remark } = await withDeadline(clock, tryMs, within => models.ping(id, within), signal, late);
     const found =
       typeof listed === 'number' ? `answered with ${listed} models` : 'ready; it has no list of models to ask for';
     return `${found}, after ${Math.round(clock.monotonic() - startedAt)} ms${remark === undefined ? '' : `; ${remark}`}`;
@@ -355,8 +346,6 @@ async function tryProvider({ models, mask, clock }: DashboardSources, id: string
     if (!isAppError(error)) throw error;
     // Vendors may quote the key that they refuse.
     throw new AppError(error.kind, (await mask(error.message, 'dashboard')).text, error.details);
-  } finally {
-    stop();
   }
 }
 

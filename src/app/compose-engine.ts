@@ -18,7 +18,7 @@ import { createClassifier } from '../models/routing/classifier.ts';
 import { createMeter, type Meter } from '../models/spend-meter.ts';
 import { processMarks } from '../storage/process-mark.ts';
 import { createStoredState, currentDay, withStoreDays } from '../storage/shared-state.ts';
-import type { Transfer } from '../threads/transfer/transfer.ts';
+import { createGitHistory } from '../workspace/git/git.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import type { VendorServices } from './compose-models.ts';
 import { type FileParts, maskFor } from './compose-workspace.ts';
@@ -101,13 +101,12 @@ type ActionSources = Pick<
   EngineParts,
   'values' | 'models' | 'services' | 'files' | 'home' | 'mask' | 'meter' | 'random'
 > &
-  Pick<ActionParts, 'emit' | 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent'> & { transfer: Transfer };
+  Pick<ActionParts, 'emit' | 'threads' | 'jobs' | 'clock' | 'product' | 'patience' | 'recent' | 'transfer'>;
 
 /** What the handlers of actions are given. */
 export function composeActions(parts: ActionSources): ActionParts {
-  const { values, models, services, files, home, meter, emit, clock, random, transfer } = parts;
+  const { values, models, services, files, meter, emit, clock } = parts;
   const { documents, web } = services;
-  const { sandbox } = files;
   const { limits: rates, unknown } = derived.rateLimits(values);
   for (const word of unknown) {
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
@@ -119,9 +118,11 @@ export function composeActions(parts: ActionSources): ActionParts {
     startedAt: clock.monotonic(),
     today: owner => currentDay(createStoredState(parts.threads.store, clock), owner, clock),
     replyTokens: derived.replyTokens(values),
-    uploads: { documents, sandbox, mask: maskFor(values, parts.mask), home, maxNamedFiles: values.maxNamedFiles },
+    sandbox: files.sandbox,
+    documents,
+    mask: maskFor(values, parts.mask),
+    maxNamedFiles: values.maxNamedFiles,
     ...(web && { web: paidSearcher(web, 'glm_web_search', createServiceMeter(meter.limits)) }),
-    files: { transfer, sandbox, random, home },
   };
 }
 
@@ -168,7 +169,6 @@ async function openRunner(
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
   const { createLocalTools, lentTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
-  const { createGitHistory } = await import('../workspace/git/git.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
   const { sandbox, mask, clock, emit, home } = services;
   const file = values.mcpServers;

@@ -45,11 +45,18 @@ export const reviewConcerns = [
   'Check tests: what no test notices, and which tests can not fail',
 ] as const;
 
-/** What experts rate by. */
-export const severityScale =
-  'Severity: CRITICAL: data loss, an exploitable hole, a broken main path. HIGH: a bug in foreseeable use. MEDIUM: fails rarely, or makes the next change risky. LOW: fix when you next touch this code.';
-
-export const severityFilter = z.enum(['critical', 'high', 'medium', 'low', 'all']).optional();
+/** How reviews weigh what they find. */
+export const severity = {
+  /** What experts rate by. */
+  scale:
+    'Severity: CRITICAL: data loss, an exploitable hole, a broken main path. HIGH: a bug in foreseeable use. MEDIUM: fails rarely, or makes the next change risky. LOW: fix when you next touch this code.',
+  filter: z.enum(['critical', 'high', 'medium', 'low', 'all']).optional(),
+  /** What an expert is told of that filter. */
+  lowest: (filter: string | undefined, what: string) =>
+    filter &&
+    !/^all$/i.test(filter) &&
+    `Report only ${what} of severity ${filter}${/^critical$/i.test(filter) ? '' : ' and above'}`,
+};
 
 /** Fields that only some workflow tools advertise, and all of them take. */
 export const quietWorkflowFields = {

@@ -60,11 +60,18 @@ export function createQueue() {
   };
 }
 
-/** The promise, unless the signal comes first; then it rejects at once, whether the promise reacts or not. */
+/** The promise, unless the signal comes first; then it rejects at once for that, whether and however the promise reacts. */
 export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
-  const forget = onAbort(signal, () => reject(signal.reason));
-  return Promise.race([aborted, promise]).finally(forget);
+  const forget = onAbort(signal, () => reject(abortError(signal)));
+  try {
+    return await Promise.race([aborted, promise]);
+  } catch (error) {
+    throwIfAborted(signal);
+    throw error;
+  } finally {
+    forget();
+  }
 }
 
 /** Calls the listener once the signal is aborted, at once where it was before; answers what takes it away again. */

@@ -116,6 +116,10 @@ export function inputError(message: string, details: Partial<ErrorDetails> = {})
   return new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
 }
 
+/** A field that is needed was not sent: `message` says what it is for. */
+export const missingError = (field: string, message: string, next: string): AppError =>
+  inputError(message, { code: 'MISSING_PARAMETER', next, validationErrors: [{ field, error: 'missing' }] });
+
 /** Something is not allowed: `message` names the rule, `details` replace code and class `security`. */
 export function securityError(message: string, details: Partial<ErrorDetails> = {}): AppError {
   return new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });

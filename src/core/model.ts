@@ -97,6 +97,9 @@ export interface Candidate {
 export type Candidates = readonly [Candidate, ...Candidate[]];
 
 /** From this window on a larger part goes to content: the answer no longer needs 40 %. */
+/** Who answers, as callers name it. */
+export const modelName = ({ model }: { model: ModelInfo }): string => `${model.provider}:${model.id}`;
+
 const wideWindow = 300_000;
 
 export const isWide = (window: number): boolean => window >= wideWindow;

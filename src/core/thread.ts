@@ -1,5 +1,5 @@
 import type { FileRecord } from './file.ts';
-import type { ExchangeId, Sha256, ThreadId } from './ids.ts';
+import { type ExchangeId, isThreadId, type Sha256, type ThreadId } from './ids.ts';
 import type { JsonObject } from './json.ts';
 import type { Usage } from './usage.ts';
 
@@ -208,4 +208,14 @@ export interface Stretch {
   /** The word behind the opening fence; absent for running text. */
   language?: string;
   text: string;
+}
+
+/** A place in a list of threads, the newest first: behind this one. */
+export const cursorBehind = ({ updatedAt, id }: ThreadHead): string => `${updatedAt}:${id}`;
+
+/** Where a page begins; undefined for what is no such place. A time alone is what earlier versions gave. */
+export function pageBehind(cursor: string): { before: number; beforeId?: ThreadId } | undefined {
+  const [, time, id = ''] = /^(\d{1,15})(?::(.+))?$/.exec(cursor) ?? [];
+  if (time === undefined || (id !== '' && !isThreadId(id))) return undefined;
+  return { before: Number(time), ...(isThreadId(id) && { beforeId: id }) };
 }

@@ -1,6 +1,6 @@
 import type { CallServices } from '../calls/ask/services.ts';
 import { orAbort } from '../core/concurrency.ts';
-import { inputError, limitError, throwIfAborted } from '../core/errors.ts';
+import { inputError, limitError, missingError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import type { RequestId } from '../core/ids.ts';
 import { type Message, textOf } from '../core/message.ts';
@@ -43,11 +43,7 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
     throw inputError(`Cannot read ${missing.path}: ${missing.reason}`, { next: 'Name a text file of the project.' });
   if (typeof request.search === 'function') {
     const { message, signal, conversation: scope } = request;
-    const hits = orAbort(Promise.resolve(request.search(message, { signal })), signal).catch((error: unknown) => {
-      throwIfAborted(signal);
-      throw error;
-    });
-    for (const found of await hits) {
+    for (const found of await orAbort(Promise.resolve(request.search(message, { signal })), signal)) {
       const { source, text } = typeof found === 'string' ? { source: 'search', text: found } : found;
       const masked = await services.mask(`--- BEGIN FOUND: ${source} ---\n${text}\n--- END FOUND ---`, scope);
       shown.texts.push(masked.text);
@@ -160,11 +156,7 @@ async function sendOne(
   { reqId, mark }: { reqId: RequestId; mark: string },
 ): Promise<SendMessageResult> {
   if (request.message.trim() === '')
-    throw inputError('There is no message to send.', {
-      code: 'MISSING_PARAMETER',
-      next: 'Give a "message" that says what is wanted.',
-      validationErrors: [{ field: 'message', error: 'missing' }],
-    });
+    throw missingError('message', 'There is no message to send.', 'Give a "message" that says what is wanted.');
   const { root, signal, conversation } = request;
   // Where no folder may be read, a message without one is sent all the same; files that it names are skipped, with the reason.
   if (services.sandbox.roots.length > 0 || request.search === true || request.localTools.length > 0)

@@ -342,9 +342,8 @@ export function createToolTable(
 
 function unknownTool(name: string, names: readonly string[]): AppError {
   const near = nearestNames(name, names);
-  return new AppError('input', `Unknown tool "${name}".`, {
+  return inputError(`Unknown tool "${name}".`, {
     code: 'TOOL_NOT_FOUND',
-    class: 'validation',
     next: `Did you mean ${near.join(', ')}? "tools/list" shows all tools.`,
     validationErrors: [{ field: 'name', error: 'unknown tool', allowed: near }],
   });

@@ -44,11 +44,32 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
 /** The largest power of two that is not above the window: models of one class share a thread's compactions. */
 export const windowClass = (window: number): number => 2 ** Math.floor(Math.log2(Math.max(1, window)));
 
-/** What a reader of a summary must not miss: decisions, causes, constraints, open questions. */
+/** What a reader must not miss: decisions, causes, constraints, failures, open questions. */
 const weighty =
-  /\b(decid\w*|decision|agree\w*|chos\w*|must|never|always|only|because|cause\w*|root|fix\w*|bug|fail\w*|error|risk\w*|constraint\w*|require\w*|conclu\w*|recommend\w*|open question|unknown|next)\b/i;
+  /\b(?:decid\w*|decision|agree\w*|chos\w*|must|never|always|only|because|cause\w*|root|fix\w*|bug|fail\w*|error|exception|fatal|panic|timeout|warn\w*|risk\w*|constraint\w*|limit\w*|require\w*|default|deprecated|breaking|result\w*|conclu\w*|recommend\w*|open question|unknown|next)\b/i;
 
 const pathLike = /[\w./-]+\.[a-z]{1,5}\b(:\d+)?/;
+
+const weightOf = (line: string): number =>
+  (weighty.test(line) ? 3 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 1 : 0);
+
+/** What stands between two lines. */
+const seamTokens = 2;
+
+/** Of these lines those that weigh most and together take no more than `tokens`, in their order; `bonus`: what one weighs besides. */
+export function weightiest(lines: readonly string[], tokens: number, bonus: (line: string, index: number) => number) {
+  let left = tokens;
+  const byWeight = lines
+    .map((line, index) => ({ line, index, weight: weightOf(line) + bonus(line, index) }))
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight);
+  const picked = byWeight.filter(({ line }) => {
+    const rest = left - estimateTokens(line) - seamTokens;
+    if (rest >= 0) left = rest;
+    return rest >= 0;
+  });
+  return picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
+}
 
 /**
  * A summary without a model: of each turn its first line and the lines that carry decisions, causes, paths and numbers, in
@@ -80,25 +101,13 @@ export function filesLine(turns: readonly StoredTurn[]): string {
 }
 
 function digest(content: string, tokens: number): string {
-  const lines = content
+  const [first = '', ...others] = content
     .split('\n')
     .map(line => line.trim())
     .filter(line => line !== '' && !line.startsWith('```'));
-  const picked = new Set([0]);
-  const byWeight = lines.map((line, index) => ({ index, weight: weightOf(line) })).sort((a, b) => b.weight - a.weight);
-  let left = tokens - estimateTokens(lines[0] ?? '');
-  for (const { index, weight } of byWeight) {
-    const cost = estimateTokens(lines[index] ?? '');
-    if (weight === 0 || cost > left) continue;
-    left -= cost;
-    picked.add(index);
-  }
-  const text = lines.filter((_, index) => picked.has(index)).join(' ');
+  const text = [first, ...weightiest(others, tokens - estimateTokens(first), () => 0)].join(' ');
   return estimateTokens(text) <= tokens ? text : `${safeCut(text, Math.floor(tokens * 2.5))}…`;
 }
-
-const weightOf = (line: string): number =>
-  (weighty.test(line) ? 2 : 0) + (pathLike.test(line) ? 1 : 0) + (/\d/.test(line) ? 0.5 : 0);
 
 /** A compaction cuts to this part of the budget at once: each loses the vendor's cache, so that there are to be few. */
 const cutTo = 0.3;

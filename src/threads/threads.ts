@@ -1,5 +1,5 @@
 import { withTimeout } from '../core/concurrency.ts';
-import { AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
+import { type AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId, tidyId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
@@ -33,9 +33,8 @@ export async function idFor(store: Store, reference: string, place: ThreadScope,
     const usual = await store.list({ ...newest, before: now + minuteMs });
     const [found] = usual.length > 0 ? usual : await store.list(newest);
     if (found) return found.id;
-    throw new AppError('input', '"last" matches nothing: this project has no threads yet.', {
+    throw inputError('"last" matches nothing: this project has no threads yet.', {
       code: 'THREAD_NOT_FOUND',
-      class: 'validation',
       next: 'Call any tool without continuation_id to start a thread.',
     });
   }
@@ -58,8 +57,8 @@ export async function loadThread(store: Store, id: ThreadId, owner: string, now:
 }
 
 /** The ids that texts of a thread may have been masked under: its own, and those of the threads that it begins with. */
-export async function scopesOf(store: Store, thread: Child): Promise<ThreadId[]> {
-  const ids = [thread.id];
+export async function scopesOf(store: Store, thread: Child): Promise<[ThreadId, ...ThreadId[]]> {
+  const ids: [ThreadId, ...ThreadId[]] = [thread.id];
   for await (const { original } of originals(thread, id => store.head(id, 0))) ids.push(original.id);
   return ids;
 }
@@ -104,9 +103,8 @@ function ownedOrRefuse<Head extends ThreadHead>(found: Lookup<Head>, id: ThreadI
       if (found.value.owner === owner) return found.value;
       throw notFound(id);
     case 'expired':
-      throw new AppError('input', `Thread ${id} expired at ${new Date(found.expiredAt).toISOString()}.`, {
+      throw inputError(`Thread ${id} expired at ${new Date(found.expiredAt).toISOString()}.`, {
         code: 'THREAD_EXPIRED',
-        class: 'validation',
         next: 'Omit continuation_id to start a new thread. CONVERSATION_TIMEOUT_HOURS sets how long threads last.',
       });
     case 'deleted':
@@ -117,9 +115,8 @@ function ownedOrRefuse<Head extends ThreadHead>(found: Lookup<Head>, id: ThreadI
 }
 
 const notFound = (id: ThreadId, why = ''): AppError =>
-  new AppError('input', `Unknown thread ${id}.${why}`, {
+  inputError(`Unknown thread ${id}.${why}`, {
     code: 'THREAD_NOT_FOUND',
-    class: 'validation',
     next: 'List this project\'s threads with "threads", use "last", or omit continuation_id to start a new thread.',
   });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the second reviewer of code that the caller has reviewed step by step. Confirm what is right in its review, correct what is wrong, and find what it missed. Judge the code in the files you were given; the findings are a lead, not a proof.
@@ -18,7 +18,7 @@ Look for, as far as the kind of review allows:
 - structure: unclear boundaries, duplication, needless abstraction, names that mislead;
 - tests: behavior that nothing checks, tests that cannot fail; operations: logs, settings, upgrades.
 
-${severityScale}
+${severity.scale}
 
 Answer in Markdown:
 1. **Issues**, CRITICAL first, then HIGH, MEDIUM, LOW. Each in this form:
@@ -38,7 +38,7 @@ const fields = {
   review_type: z.enum(['full', 'security', 'performance', 'quick']).optional(),
   focus_on: z.string().optional(),
   standards: z.string().optional(),
-  severity_filter: severityFilter,
+  severity_filter: severity.filter,
 };
 
 export const codereview = defineTool({
@@ -66,7 +66,7 @@ export const codereview = defineTool({
       `Kind of review: ${review_type ?? 'full'}`,
       focus_on && `Focus on: ${focus_on}`,
       standards && `Standards that hold: ${standards}`,
-      severity_filter && severity_filter !== 'all' && lowest[severity_filter],
+      severity.lowest(severity_filter?.toUpperCase(), 'issues'),
     ],
     requiredActions({ stepNumber, totalSteps }, _args, { known }) {
       if (stepNumber === 1) return known ? firstOfMany : first;
@@ -80,13 +80,6 @@ export const codereview = defineTool({
     },
   },
 });
-
-const lowest = {
-  critical: 'Report only issues of severity CRITICAL',
-  high: 'Report only issues of severity HIGH and above',
-  medium: 'Report only issues of severity MEDIUM and above',
-  low: 'Report issues of severity LOW and above',
-};
 
 const first = [
   'Read the files to review in full, and what they call',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type ActionContext, defineTool, type KeptDocument } from '../calls/tool.ts';
-import { inputError, securityError } from '../core/errors.ts';
+import { missingError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 
 const operations = ['list', 'delete', 'cleanup_all', 'cleanup_orphaned', 'cleanup_expired'] as const;
@@ -49,11 +49,7 @@ const listed = (files: readonly KeptDocument[], limit: number): JsonObject => ({
 });
 
 function unnamed(): never {
-  throw inputError('delete needs the id of a file.', {
-    code: 'MISSING_PARAMETER',
-    next: 'Send file_id: an id from operation "list".',
-    validationErrors: [{ field: 'file_id', error: 'missing' }],
-  });
+  throw missingError('file_id', 'delete needs the id of a file.', 'Send file_id: an id from operation "list".');
 }
 
 /** The oldest first: a limit spares what is newest. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewConcerns, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import type { ChangedFile, Evidence, EvidencePiece, RepositoryChanges, WorkflowProgress } from '../calls/tool.ts';
 import { defineTool } from '../calls/tool.ts';
 import { type JsonObject, jsonOf } from '../core/json.ts';
@@ -17,7 +17,7 @@ First work out what the change is meant to do, from the task and the patches; fo
 
 Placeholders like [masked:…] stand for secrets. A change that adds one must not be committed.
 
-${severityScale}
+${severity.scale}
 A secret, and a build that breaks, are CRITICAL too.
 
 Answer in Markdown:
@@ -36,7 +36,7 @@ const own = {
   include_staged: z.boolean().optional(),
   include_unstaged: z.boolean().optional(),
   focus_on: z.string().optional(),
-  severity_filter: severityFilter,
+  severity_filter: severity.filter,
   precommit_type: z.enum(['external', 'internal']).optional(),
 };
 
@@ -69,9 +69,7 @@ export const precommit = defineTool({
         ? `Compared with: ${compare_to}`
         : `Staged changes: ${include_staged === false ? 'left out' : 'included'}; unstaged: ${include_unstaged === false ? 'left out' : 'included'}`,
       focus_on && `Focus on: ${focus_on}`,
-      severity_filter &&
-        severity_filter !== 'all' &&
-        `Report only issues of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`,
+      severity.lowest(severity_filter, 'issues'),
     ],
     requiredActions({ stepNumber, totalSteps }, _args, { known }) {
       if (stepNumber === 1) return known ? firstOfMany : first;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You turn what the caller found step by step into a refactoring plan that can be carried out by hand, change by change. Judge the code in the files you were given; the findings are a lead, not a proof. Behaviour stays as it is: what changes it is a bug report, not a refactoring.
@@ -24,7 +24,7 @@ Rules:
 - Five to ten changes that matter, each small enough to be made and tested alone. Nothing cosmetic next to something critical.
 - Invent nothing. What you could not see is no opportunity.
 
-${severityScale} Here the bug is the one that the structure invites, and what makes nearly every change risky or slow is high.
+${severity.scale} Here the bug is the one that the structure invites, and what makes nearly every change risky or slow is high.
 At most 40 lines in a snippet, with valid JSON escapes.
 
 Answer with one JSON object and nothing else:

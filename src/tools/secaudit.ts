@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, severityFilter, severityScale, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 import { isRecord } from '../core/json.ts';
 
@@ -26,7 +26,7 @@ Go through, as far as it applies to this kind of system (web, API, mobile, cloud
 - the ten categories of OWASP 2021: A01 access control, A02 cryptography, A03 injection, A04 design, A05 configuration, A06 outdated components, A07 authentication, A08 integrity, A09 logging, A10 server-side request forgery;
 - the named frameworks: for SOC2, PCI DSS, HIPAA or GDPR (and others alike) the controls that code and configuration can show.
 
-${severityScale} A hole is critical when it can be used from outside now, with grave harm; high when that takes effort or rights; medium when it needs further conditions; low when it only makes another attack easier. Time to close: 0-30 days for critical and high, 1-3 months, 3-12 months, later.
+${severity.scale} A hole is critical when it can be used from outside now, with grave harm; high when that takes effort or rights; medium when it needs further conditions; low when it only makes another attack easier. Time to close: 0-30 days for critical and high, 1-3 months, 3-12 months, later.
 
 Answer with one JSON object and nothing else:
 {"status": "security_analysis_complete",
@@ -49,7 +49,7 @@ const fields = {
   threat_level: z.enum(levels).optional(),
   compliance_requirements: z.array(z.string()).optional(),
   audit_focus: z.enum(['owasp', 'compliance', 'infrastructure', 'dependencies', 'comprehensive']).optional(),
-  severity_filter: severityFilter,
+  severity_filter: severity.filter,
 };
 
 export const secaudit = defineTool({
@@ -71,9 +71,7 @@ export const secaudit = defineTool({
       security_scope && `Scope of the audit: ${security_scope}`,
       `Threat level: ${threat_level ?? 'medium'}; focus: ${audit_focus ?? 'comprehensive'}`,
       compliance_requirements?.length ? `Frameworks to hold it against: ${compliance_requirements.join(', ')}` : '',
-      severity_filter &&
-        severity_filter !== 'all' &&
-        `Report only findings of severity ${severity_filter}${severity_filter === 'critical' ? '' : ' and above'}`,
+      severity.lowest(severity_filter, 'findings'),
     ],
     requiredActions({ stepNumber, totalSteps }, { audit_focus }, { settings }) {
       const lists = inOrderOf(audit_focus ?? settings.audit_focus);

@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { continuationId } from '../calls/fields.ts';
 import { type ActionContext, defineTool } from '../calls/tool.ts';
-import { inputError, isAppError, securityError } from '../core/errors.ts';
-import { isThreadId, type ThreadId } from '../core/ids.ts';
+import { inputError, isAppError, missingError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
-import { endsExchange, type Thread, type ThreadHead, type Turn } from '../core/thread.ts';
+import { cursorBehind, endsExchange, pageBehind, type Thread, type ThreadHead, type Turn } from '../core/thread.ts';
 import { roundedUsd } from '../core/usage.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
@@ -65,26 +64,20 @@ async function named({ threads: store }: ActionContext, { continuation_id }: Arg
 }
 
 async function list({ threads: store }: ActionContext, { cursor, everywhere }: Arguments): Promise<JsonObject> {
-  const heads = await store.list({ everywhere: everywhere ?? false, limit: maxListed, ...pageAfter(cursor) });
+  const after = cursor === undefined ? {} : pageBehind(cursor);
+  if (!after) throw badCursor();
+  const heads = await store.list({ everywhere: everywhere ?? false, limit: maxListed, ...after });
   const last = heads.length === maxListed ? heads.at(-1) : undefined;
-  return { status: 'success', threads: heads.map(headOf), next_cursor: last && `${last.updatedAt}:${last.id}` };
-}
-
-/** Where a page begins: behind a time and a thread. A time alone is what earlier versions gave. */
-function pageAfter(cursor: string | undefined): { before?: number; beforeId?: ThreadId } {
-  if (cursor === undefined) return {};
-  const [, time = '', id = ''] = /^(\d{1,15})(?::(.+))?$/.exec(cursor) ?? [];
-  if (time === '' || (id !== '' && !isThreadId(id))) throw badCursor();
-  return { before: Number(time), ...(isThreadId(id) && { beforeId: id }) };
+  return { status: 'success', threads: heads.map(headOf), next_cursor: last && cursorBehind(last) };
 }
 
 async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
   if (!query)
-    throw inputError('search requires "query".', {
-      code: 'MISSING_PARAMETER',
-      next: 'Send query with one or more words; all of them must occur.',
-      validationErrors: [{ field: 'query', error: 'missing' }],
-    });
+    throw missingError(
+      'query',
+      'search requires "query".',
+      'Send query with one or more words; all of them must occur.',
+    );
   const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: maxListed });
   const shown = hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet }));
   return { status: 'success', hits: shown };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { severityScale } from '../../src/calls/fields.ts';
+import { severity } from '../../src/calls/fields.ts';
 import { counters, step, workflowRig } from './workflow-rig.ts';
 
 const rig = workflowRig();
@@ -78,7 +78,7 @@ describe('secaudit', () => {
     for (const tool of ['secaudit', 'refactor', 'codereview', 'precommit']) {
       rig.answers('{}');
       await rig.call(tool, step(1, 1, { relevant_files: ['a.ts'], path: '.', confidence: 'low' }));
-      expect(rig.tail(), tool).toContain(severityScale);
+      expect(rig.tail(), tool).toContain(severity.scale);
     }
   });
 

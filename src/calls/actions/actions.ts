@@ -6,10 +6,15 @@ import type { PaidSearcher } from '../../models/paid-services.ts';
 import type { Threads } from '../../threads/threads.ts';
 import type { ActionContext, ModelActions, OpsActions, ProductFacts, ThreadActions } from '../action-context.ts';
 import type { Jobs } from '../durable/jobs.ts';
-import { createTransferActions, type TransferParts } from './transfers.ts';
-import { createFileReporter, type ReportedCall, type UploadParts, uploadActions } from './uploads.ts';
+import {
+  createFileReporter,
+  createTransferActions,
+  type FileParts,
+  type ReportedCall,
+  uploadActions,
+} from './files.ts';
 
-export interface ActionParts {
+export interface ActionParts extends FileParts {
   emit: Emit;
   threads: Threads;
   jobs: Jobs;
@@ -26,9 +31,6 @@ export interface ActionParts {
   /** Monotonic milliseconds. */
   startedAt: number;
   product: ProductFacts;
-  replyTokens: number;
-  files: Omit<TransferParts, 'replyTokens' | 'files'>;
-  uploads: Omit<UploadParts, 'files'>;
   /** Absent: no provider that searches is configured. */
   web?: PaidSearcher;
 }
@@ -51,7 +53,7 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
     signal,
     now: clock.now(),
     models,
-    uploads: uploadActions({ ...parts.uploads, files }, principal, signal),
+    uploads: uploadActions(parts, files, principal, signal),
     web: web && { provider: web.provider, search: request => web.search(request, { owner }, signal) },
     product: parts.product,
     replyTokens: parts.replyTokens,
@@ -71,7 +73,7 @@ export function createActionContext(parts: ActionParts, { principal, signal, ...
       health: models.health,
       caches: () => ownCaches(parts, owner),
     },
-    transfer: createTransferActions({ ...parts.files, replyTokens: parts.replyTokens, files }, principal, signal),
+    transfer: createTransferActions(parts, files, principal, signal),
   };
 }
 

@@ -5,6 +5,7 @@ import type { LineRange, TextFile } from '../../core/file.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import { mostThatFit, safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
+import { weightiest } from '../../threads/compaction.ts';
 import { languageOf } from '../../workspace/outline/outline.ts';
 import { sectionsOf } from '../../workspace/search-index/chunks.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
@@ -46,35 +47,18 @@ function firstOf(entries: readonly string[], all: number, maxTokens: number): st
   return count === 0 ? undefined : cut(count);
 }
 
-/** What a reader must not miss: decisions, causes, constraints, failures, numbers. */
-const weighty =
-  /\b(?:decid\w*|must|never|always|only|because|cause\w*|fix\w*|fail\w*|error|warn\w*|risk\w*|require\w*|limit\w*|conclu\w*|result\w*|recommend\w*|unknown|default|deprecated|breaking|exception|fatal|panic|timeout)\b/i;
-
 /** Makes one part of a text short, a line that costs no more than it may: the lines that say most, in their order. */
 function extractive(title: string, text: string, maxTokens: number): string {
   const lines = text
     .split('\n')
     .map(line => line.replace(/\s+/g, ' ').trim())
-    .filter(line => line !== '' && !/^[-=*#`~|\s]+$/.test(line));
-  const byWeight = lines
-    .map((line, index) => ({ line: safeCut(line, 240), index, weight: weightOf(line, index) }))
-    .filter(({ line }) => line !== title)
-    .sort((a, b) => b.weight - a.weight || a.index - b.index);
-  let left = maxTokens - estimateTokens(title) - 2;
-  const picked: { line: string; index: number }[] = [];
-  for (const { line, index } of byWeight) {
-    const cost = estimateTokens(line) + 2;
-    if (cost > left) continue;
-    left -= cost;
-    picked.push({ line, index });
-  }
-  const kept = picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
+    .filter(line => line !== '' && !/^[-=*#`~|\s]+$/.test(line))
+    .map(line => safeCut(line, 240))
+    .filter(line => line !== title);
+  // Also what says little, where there is room: prose first, and the beginning.
+  const bonus = (line: string, index: number) => 0.1 + (/[A-Za-z]{3}/.test(line) ? 1 : 0) + Math.max(0, 2 - index);
+  const kept = weightiest(lines, maxTokens - estimateTokens(title) - 2, bonus);
   return [safeCut(title, Math.max(16, maxTokens * 3)), ...kept].join(' · ').replace(/\s+/g, ' ');
-}
-
-function weightOf(line: string, index: number): number {
-  const says = (weighty.test(line) ? 3 : 0) + (/\d/.test(line) ? 1 : 0) + (/[A-Za-z]{3}/.test(line) ? 1 : 0);
-  return says + (index === 0 ? 2 : index === 1 ? 1 : 0);
 }
 
 type Summary = LineRange & { text: string };

@@ -1,5 +1,5 @@
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
-import type { Candidate, ModelInfo } from '../../core/model.ts';
+import { type Candidate, type ModelInfo, modelName } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
@@ -153,7 +153,7 @@ async function summarised(services: SummaryServices, call: RoutedCall, compactio
   if (room <= 0 || size < Math.max(leastTokens, 2 * room)) return undefined;
   const candidate = await writerFor(services, call);
   if (!candidate) return undefined;
-  call.progress.stage(`summing up the thread by ${nameOf(candidate.model)}`);
+  call.progress.stage(`summing up the thread by ${modelName(candidate)}`);
   const factor = tokenFactor(candidate.model.id);
   const readable = Math.floor((candidate.model.window * readShare - thinkingTokens) / factor);
   const tokens = Math.min(room, maxTokens);
@@ -166,7 +166,7 @@ async function summarised(services: SummaryServices, call: RoutedCall, compactio
     return words === undefined ? undefined : withSummary(compaction, dropped, words);
   } catch (error) {
     if (!late.signal.aborted) throw error;
-    throw new Error(`${nameOf(candidate.model)} took more than ${patienceMs / 1_000} s.`);
+    throw new Error(`${modelName(candidate)} took more than ${patienceMs / 1_000} s.`);
   } finally {
     stop();
     // Pieces that are still being written when another one failed are of no use.
@@ -240,12 +240,10 @@ async function ask(
     maxOutputTokens: Math.min(candidate.model.maxOutput, Math.ceil(tokens * 1.5) + thinkingTokens),
     signal,
   });
-  spent.model = nameOf(answer.model);
+  spent.model = modelName(answer);
   spent.tokens += answer.usage.input + answer.usage.output;
   if (answer.costUsd !== undefined) spent.costUsd = (spent.costUsd ?? 0) + answer.costUsd;
   if (answer.partial) throw new Error('the summary broke off.');
   const lastLine = answer.text.lastIndexOf('\n');
   return answer.finish.kind === 'length' && lastLine > 0 ? answer.text.slice(0, lastLine) : answer.text;
 }
-
-const nameOf = ({ provider, id }: ModelInfo): string => `${provider}:${id}`;

@@ -4,7 +4,7 @@ import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
 import { isCut, type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
-import { asError, inputError, isAppError } from '../../core/errors.ts';
+import { asError, isAppError, missingError } from '../../core/errors.ts';
 import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { locateNamed, readTextFile } from '../../workspace/read-file.ts';
@@ -167,11 +167,11 @@ export async function questionOf(
     if (text.trim() !== '') return { question: text, files: named.filter(path => path !== carrier) };
   }
   const why = carrier === undefined ? '' : `, and so is ${carrier}, or it cannot be read`;
-  throw inputError(`${tool.name} has no question: "prompt" is empty${why}.`, {
-    code: 'MISSING_PARAMETER',
-    next: 'Send "prompt" with the question. One that is too long goes into a file called prompt.txt, named in absolute_file_paths with an empty prompt.',
-    validationErrors: [{ field: 'prompt', error: 'missing' }],
-  });
+  throw missingError(
+    'prompt',
+    `${tool.name} has no question: "prompt" is empty${why}.`,
+    'Send "prompt" with the question. One that is too long goes into a file called prompt.txt, named in absolute_file_paths with an empty prompt.',
+  );
 }
 
 /** Writes generated code to the caller's directory, if the operator lets it, and returns a text that says where it is. */

@@ -1,10 +1,10 @@
 import type { RecentEvent, WatchedCall } from '../../core/ports.ts';
-import type { AttemptRecord, StoredTurn, Thread } from '../../core/thread.ts';
+import { type AttemptRecord, cursorBehind, pageBehind, type StoredTurn, type Thread } from '../../core/thread.ts';
 import { type CallRow, callTable, outcomes, rowOf } from './calls-page.ts';
 import type { ThreadsData } from './data.ts';
 import { empty, filterForm, filterIn, html, type Markup, pager } from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { cursorOf, lastPart } from './thread-page.ts';
+import { lastPart } from './thread-page.ts';
 
 const perPage = 30;
 
@@ -76,7 +76,7 @@ async function older(threads: ThreadsData, { url, now }: Visit, kept: readonly C
   };
   let before = url.searchParams.get('before');
   for (let round = 1; ; round++) {
-    const query = { limit: threadsPerPage, ...cursorOf(before) };
+    const query = { limit: threadsPerPage, ...pageBehind(before ?? '') };
     const heads =
       text === '' ? await threads.list(query) : (await threads.search({ ...query, text })).map(({ thread }) => thread);
     // One that is deleted meanwhile is left out.
@@ -89,7 +89,7 @@ async function older(threads: ThreadsData, { url, now }: Visit, kept: readonly C
       .sort((a, b) => b.startedAt - a.startedAt);
     const last = heads.length === threadsPerPage ? heads.at(-1) : undefined;
     if (!last) return { rows, next: undefined };
-    before = `${last.updatedAt}:${last.id}`;
+    before = cursorBehind(last);
     if (rows.length > 0 || round === maxRounds) return { rows, next: { before } };
   }
 }

@@ -1,7 +1,6 @@
 import type { FileView } from '../../core/file.ts';
-import { isThreadId, type ThreadId } from '../../core/ids.ts';
 import type { ModelMetadata, StoredTurn, Thread, ThreadHead } from '../../core/thread.ts';
-import { endsExchange, exportForms } from '../../core/thread.ts';
+import { cursorBehind, endsExchange, exportForms, pageBehind } from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
 import type { ThreadsData } from './data.ts';
 import {
@@ -38,14 +37,8 @@ ${words === '' ? await all(threads, now, url) : await found(threads, now, words)
   };
 }
 
-/** Where the page before ended. */
-export function cursorOf(cursor: string | null): { before: number; beforeId?: ThreadId } | undefined {
-  const [time = '', id = ''] = (cursor ?? '').split(':');
-  return /^\d{1,15}$/.test(time) ? { before: Number(time), ...(isThreadId(id) && { beforeId: id }) } : undefined;
-}
-
 async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup> {
-  const after = cursorOf(url.searchParams.get('before'));
+  const after = pageBehind(url.searchParams.get('before') ?? '');
   const heads = await threads.list({ limit: perPage, ...after });
   const last = heads.length === perPage ? heads.at(-1) : undefined;
   if (heads.length === 0)
@@ -57,7 +50,7 @@ async function all(threads: ThreadsData, now: number, url: URL): Promise<Markup>
           html`Import one: <code>polylogue import FILE</code>`,
         );
   return html`<ul class="threads">${heads.map(head => entry(head, now))}</ul>
-${pager(url, last && { before: `${last.updatedAt}:${last.id}` })}`;
+${pager(url, last && { before: cursorBehind(last) })}`;
 }
 
 async function found(threads: ThreadsData, now: number, words: string): Promise<Markup> {

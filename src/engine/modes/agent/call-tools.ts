@@ -130,12 +130,8 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
     return refused(`it needs an approval (${approval.asked}), and nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
   const pending = { args: copyOf(sound.args), tool, id: call.id, name, signal: input.signal, approval };
-  const asked = input.onToolCall?.(pending);
-  const answered = orAbort(Promise.resolve(asked), input.signal).catch((error: unknown) => {
-    throwIfAborted(input.signal);
-    throw error;
-  });
-  const verdict = (await answered) ?? { action: 'allow' };
+  const asked = Promise.resolve(input.onToolCall?.(pending));
+  const verdict = (await orAbort(asked, input.signal)) ?? { action: 'allow' };
   throwIfAborted(input.signal);
   if (verdict.action === 'wait') return verdict.action;
   if (verdict.action === 'deny') return refused(verdict.reason, sound.args);

@@ -6,7 +6,7 @@ import type { ParsedCall, PreparedCall, ThreadedCall } from '../../../calls/call
 import { type Reply, successReply } from '../../../calls/reply.ts';
 import type { AppEvent } from '../../../core/events.ts';
 import type { ThreadId } from '../../../core/ids.ts';
-import type { Candidate, Candidates } from '../../../core/model.ts';
+import { type Candidate, type Candidates, modelName } from '../../../core/model.ts';
 import type { Random, SharedState } from '../../../core/ports.ts';
 import { printablePath } from '../../../core/text.ts';
 import type { UserQuestion } from '../../../core/tool-host.ts';
@@ -15,7 +15,6 @@ import type { ModelRequest } from '../../../models/routing/roster.ts';
 import type { Meter } from '../../../models/spend-meter.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import { isSkip } from '../../../workspace/paths.ts';
-import { modelName } from '../ask-many/ask-many.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentResult, agentLimits, newMark } from './agent.ts';
 import type { AgentTool } from './local-tools/agent-tool.ts';
@@ -237,7 +236,7 @@ async function perform(
   const { owner, root } = request.principal;
   const { gate, record, mark } = run;
   const began = parts.clock.monotonic() - run.elapsedMs;
-  const [scope = thread.id, ...earlierScopes] = await scopesOf(services.store, thread);
+  const [scope, ...earlierScopes] = await scopesOf(services.store, thread);
   const toolServices: LocalToolServices = { ...parts, reqId, scope, earlierScopes, tool: tool.name, owner, root };
   const { sandbox, mask, maxFileBytes: maxBytes, waitingRuns } = parts;
   const refresh = createRefresher({ sandbox, mask, scope, maxBytes, signal });

@@ -4,7 +4,7 @@ import { costOf, errorOf, isCut, localMetadata, nonEmpty, usageDocument } from '
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
-import type { Candidate, Candidates } from '../../../core/model.ts';
+import { type Candidates, modelName } from '../../../core/model.ts';
 import { addUsage, type Usage } from '../../../core/usage.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
@@ -43,8 +43,6 @@ export interface ManyRun {
 }
 
 const maxConcurrentModels = 5;
-
-export const modelName = ({ model }: Candidate): string => `${model.provider}:${model.id}`;
 
 /** The model that answered, or that would have: as it is served, else as it was named. */
 export function nameOf({ target: { who, model }, outcome }: { target: Target; outcome?: TargetOutcome }): string {

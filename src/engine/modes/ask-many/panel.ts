@@ -4,12 +4,12 @@ import { continuationOffer, type Reply, successReply, wishIn } from '../../../ca
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
-import type { Candidates } from '../../../core/model.ts';
+import { type Candidates, modelName } from '../../../core/model.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import type { Mode } from '../mode.ts';
-import { askEach, errorOfAll, modelName, nameOf } from './ask-many.ts';
+import { askEach, errorOfAll, nameOf } from './ask-many.ts';
 import { type PanelRun, readyPanelist, reviseVerdicts, withPrompt } from './panel-prompts.ts';
 import type { PanelResult } from './panel-reply.ts';
 import { panelMetadata, panelReply, storePanelAnswer, storePanelQuestion, synthesize } from './panel-reply.ts';

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import type { CallServices } from '../../../calls/ask/services.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { panelFields, quietPanelFields, stance } from '../../../calls/fields.ts';
-import { type AppError, inputError, isAppError, limitError } from '../../../core/errors.ts';
-import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
+import { type AppError, inputError, isAppError, limitError, missingError } from '../../../core/errors.ts';
+import { type Candidate, type Candidates, type ModelInfo, modelName } from '../../../core/model.ts';
 import { editDistance, safeCut } from '../../../core/text.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { sameModel, vendorOf } from '../../../models/routing/names.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
-import { modelName, resolveTarget, type Target } from './ask-many.ts';
+import { resolveTarget, type Target } from './ask-many.ts';
 
 /** A model as the caller named it, with the side that it is to take. */
 const panelistRequest = z.object({ model: z.string(), stance, stancePrompt: z.string().optional() });
@@ -213,12 +213,7 @@ function panelistOf(text: string): PanelistRequest {
   );
 }
 
-const missing = (field: string, next: string): Error =>
-  inputError(`consensus needs "${field}".`, {
-    code: 'MISSING_PARAMETER',
-    next,
-    validationErrors: [{ field, error: 'missing' }],
-  });
+const missing = (field: string, next: string): Error => missingError(field, `consensus needs "${field}".`, next);
 
 /** What came of an earlier step, in short: the thread has the whole. */
 const heardPanelist = z.object({

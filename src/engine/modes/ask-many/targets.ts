@@ -3,7 +3,7 @@ import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, limitError } from '../../../core/errors.ts';
 import { type Message, textOf } from '../../../core/message.ts';
-import type { Candidate, Candidates } from '../../../core/model.ts';
+import { type Candidate, type Candidates, modelName } from '../../../core/model.ts';
 import { safeCut } from '../../../core/text.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
@@ -12,7 +12,7 @@ import { planBudget } from '../../../threads/compaction.ts';
 import { said } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
 import type { ManyRun, Target, TargetOutcome, TargetResponse } from './ask-many.ts';
-import { askEach, modelName, nameOf, outcomeOf, resolveTarget } from './ask-many.ts';
+import { askEach, nameOf, outcomeOf, resolveTarget } from './ask-many.ts';
 import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
 const modelsField = 'models_prefixed_by_provider';

@@ -1,9 +1,10 @@
 import { costOf, readControlStatus } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
+import { modelName } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import type { PanelistRecord } from '../../../core/thread.ts';
 import { prefixWithin } from '../../../core/tokens.ts';
-import { answerFacts, modelName, nameOf, type Target, type TargetResponse } from './ask-many.ts';
+import { answerFacts, nameOf, type Target, type TargetResponse } from './ask-many.ts';
 import type { Panelist } from './panelists.ts';
 
 const maxSummaryLength = 400;

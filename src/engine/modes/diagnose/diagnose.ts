@@ -4,7 +4,7 @@ import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
 import { objectIn, type Reply, successReply } from '../../../calls/reply.ts';
 import type { DiagnoseMode } from '../../../calls/tool.ts';
-import { type ErrorCode, inputError, isAppError, securityError } from '../../../core/errors.ts';
+import { type ErrorCode, inputError, isAppError, missingError, securityError } from '../../../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../../../core/file.ts';
 import { hashOf } from '../../../core/ids.ts';
 import { type JsonObject, recordsIn, textIn } from '../../../core/json.ts';
@@ -95,10 +95,9 @@ function lastPatch({ thread, tool }: ThreadedCall): string | undefined {
 }
 
 /** What the files of a thread were masked under. */
-async function maskedAs({ store, mask }: ModeServices, thread: Thread): Promise<MaskContext> {
-  const [scope = thread.id, ...earlier] = await scopesOf(store, thread);
-  return { mask, scopes: [scope, ...earlier] };
-}
+const maskedAs = async ({ store, mask }: ModeServices, thread: Thread): Promise<MaskContext> => {
+  return { mask, scopes: await scopesOf(store, thread) };
+};
 
 /** What the user has to know besides the patch. */
 function notesOf({ files }: SoundPatch): string[] {
@@ -195,11 +194,11 @@ export const diagnose: Mode<DiagnoseMode> = {
 async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { stderr, command, absolute_file_paths: named, patch } = call.args;
   if (typeof stderr !== 'string' || stderr.trim() === '')
-    throw inputError('diagnose needs the error output in "stderr".', {
-      code: 'MISSING_PARAMETER',
-      next: 'Send what the failing command wrote, whole; or continuation_id and "apply": true to apply the patch of an earlier diagnosis.',
-      validationErrors: [{ field: 'stderr', error: 'missing' }],
-    });
+    throw missingError(
+      'stderr',
+      'diagnose needs the error output in "stderr".',
+      'Send what the failing command wrote, whole; or continuation_id and "apply": true to apply the patch of an earlier diagnosis.',
+    );
   const place = placeOf(services, call);
   call.progress.stage('finding the files that the error mentions');
   const found = await findFrames(place, readFrames(stderr));
