@@ -113,6 +113,7 @@ const pieces = defineConfig({
     { from: 'src/core/vocabulary.gen.bin', to: 'dist' },
     { from: 'src/models/routing/freshness.gen.bin', to: 'dist' },
     { from: 'src/server/dashboard/dashboard.{css,js}', to: 'dist' },
+    { from: 'src/providers/external-cli/clis/gemini-policy.toml', to: 'dist' },
   ],
   deps: { alwaysBundle: [/.*/], neverBundle: ['unpdf'], onlyBundle: false },
 });

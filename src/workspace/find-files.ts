@@ -155,10 +155,13 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   return files.filter(path => matches(slashedFrom(located.path, path)));
 }
 
-/** The lines (from 1) of those files that hold one of the words, at most `max`; `masked` sees the text of each file before anybody else. */
+/**
+ * The lines (from 1) of those files that hold one of the words, at most `max`, and the texts that were not searched; `masked` sees the
+ * text of each file before anybody else. `maxBytes` is for one file alone.
+ */
 export async function findText(
   sandbox: Sandbox,
-  request: FindRequest & { words: readonly string[]; sameCase: boolean; max: number },
+  request: FindRequest & { words: readonly string[]; sameCase: boolean; max: number; maxBytes: number },
   masked: (text: string) => Promise<string>,
 ) {
   const files = await findFiles(sandbox, request);
@@ -168,14 +171,17 @@ export async function findText(
   const wanted = words.map(folded);
   const holds = (text: string) => wanted.some(word => folded(text).includes(word));
   const matches: { path: string; line: number; text: string }[] = [];
+  const unsearched: string[] = [];
+  const maxBytes = files.length === 1 ? request.maxBytes : searchedBytes;
   for (let at = 0; at < files.length && matches.length <= max; at += atOnce) {
     const found = await inParallel(files.slice(at, at + atOnce), atOnce, async path => {
-      const file = await readFile(sandbox, path, { maxBytes: searchedBytes, signal });
+      const file = await readFile(sandbox, path, { maxBytes, signal });
+      if (isSkip(file) && file.code !== 'binary') unsearched.push(path);
       if (isSkip(file) || !holds(file.text)) return [];
       const lines = (await masked(file.text)).split('\n');
       return lines.flatMap((text, index) => (holds(text) ? [{ path, line: index + 1, text }] : []));
     });
     matches.push(...found.flat());
   }
-  return { matches: matches.slice(0, max), complete: matches.length <= max };
+  return { matches: matches.slice(0, max), complete: matches.length <= max, unsearched };
 }

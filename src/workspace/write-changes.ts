@@ -55,7 +55,7 @@ export async function writeChanges(options: ChangeOptions, changes: readonly Fil
     }
   } catch (error) {
     for (const former of done) {
-      const back = put(options.sandbox, former, former.bytes?.toString('utf8'), `${options.unique}-back`);
+      const back = put(options.sandbox, former, former.bytes ?? undefined, `${options.unique}-back`);
       // The failure itself is what the caller has to know; the backup is there in any case.
       await back.catch(() => undefined);
     }
@@ -111,7 +111,7 @@ async function kept({ backups, sandbox }: ChangeOptions, { path, bytes, text }: 
   return { path, did: text === undefined ? 'deleted' : 'changed', backup } as const;
 }
 
-async function put(sandbox: Sandbox, { path, mode }: Former, text: string | undefined, unique: string) {
+async function put(sandbox: Sandbox, { path, mode }: Former, text: string | Buffer | undefined, unique: string) {
   if (text === undefined) return removeInside(sandbox, path);
   const [directory, name] = [await makeInside(sandbox, dirname(path)), basename(path)];
   await writeInside(sandbox, { directory, name, text, unique, mode, approved: directory === dirname(path) });

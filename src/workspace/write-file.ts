@@ -151,7 +151,7 @@ export interface Writing {
   directory: string;
   name: string;
   /** Whole, or in pieces. */
-  text: string | AsyncIterable<string>;
+  text: string | Buffer | AsyncIterable<string>;
   /** Tells drafts of two writings apart: a call's id, and more where one call writes several files. */
   unique: string;
   /** What is there already stays, and this file gets a number behind its name. Absent: a file of this name is replaced. */

@@ -11,9 +11,9 @@ afterEach(async () => {
   await open.program?.dispose();
 });
 
-async function start(): Promise<{ server: RawServer; program: StandIn }> {
-  const project = await tempProject();
-  const program = await standIn('gemini');
+async function start(again = false): Promise<{ server: RawServer; program: StandIn }> {
+  const project = (again && open.project) || (await tempProject());
+  const program = (again && open.program) || (await standIn('gemini'));
   const env = { ...program.env, POLYLOGUE_TOOLSETS: 'core,agent' };
   const server = startRawServer({ root: project.root, home: project.path('home'), env });
   Object.assign(open, { project, program, server });
@@ -44,4 +44,27 @@ it('ends a CLI with its children when the client cancels the call', async () => 
   const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 2 } };
   server.write(`${JSON.stringify(cancelled)}\n`);
   await vi.waitFor(async () => expect(await ofCli()).toEqual([]), { timeout: 30_000 });
+});
+
+it('begins a new session of a CLI where the server was killed while the old one was asked something', async () => {
+  const { server, program } = await start();
+  const ask = (from: RawServer, id: number, prompt: string, continuation_id?: string) =>
+    from.request(id, 'tools/call', { name: 'clink', arguments: { prompt, cli_name: 'gemini', continuation_id } });
+  program.script(geminiAnswers('Noted.', 'first'));
+  const { result } = await ask(server, 2, 'My word is heron.');
+  const { continuation_id } = JSON.parse(result.content[0].text).continuation_offer;
+  program.script([{ hang: true }]);
+  void ask(server, 3, 'Forget it.', continuation_id);
+  await vi.waitFor(() => expect(program.calls()).toHaveLength(2), { timeout: 30_000 });
+  server.signal('SIGKILL');
+  await server.ended;
+  process.kill(program.calls()[1]?.pid ?? 0, 'SIGKILL');
+  const { server: second } = await start(true);
+  program.script(geminiAnswers('Heron.', 'second'));
+  await ask(second, 2, 'Which word?', continuation_id);
+  const [, interrupted, after] = program.calls();
+  expect(interrupted?.args).toContain('--resume');
+  expect(after?.args).not.toContain('--resume');
+  expect(after?.prompt).toContain('heron');
+  expect(after?.prompt).not.toContain('Forget it.');
 });

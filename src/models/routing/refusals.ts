@@ -188,7 +188,7 @@ export function unknownProviderPrefix(eligible: EligibleModels, name: string): s
   return isModel ? undefined : prefix;
 }
 
-/** An id nobody here knows, sent to the provider as typed. */
+/** An id nobody here knows, sent to the provider as typed; `warning` is empty where all that matters of it is known. */
 export type Passed = { model: ModelInfo; suffix?: Suffixed; warning: string };
 
 /** The reason of a candidate that nobody here knows. */
@@ -213,16 +213,20 @@ export function passThrough(eligible: EligibleModels, text: string, scope?: Rost
   const id = suffix?.base ?? text;
   if (!idPattern.test(id) || id.includes('..')) throw malformedNameError('has characters that no model id has');
   const effort = suffix?.ask?.effort;
+  // What is known of a program holds for each of its models: `gemini/gemini-3-pro` is one of `gemini`.
+  const isWhole = ({ provider: own, id: whole }: ModelInfo) => own === provider.id && id.startsWith(`${whole}/`);
+  const whole = provider.onlyByPrefix ? eligible.roster.models.find(isWhole) : undefined;
   return {
     model: plainModel({
-      provider: provider.id,
-      id,
-      ...assumed,
+      ...(whole ?? assumed),
+      ...{ provider: provider.id, id, name: id },
       efforts: effort ? [effort] : [],
       reasoning: effort !== undefined && effort !== 'none',
     }),
     ...(suffix ? { suffix } : {}),
-    warning: `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumed.window} tokens assumed.`,
+    warning: whole
+      ? ''
+      : `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumed.window} tokens assumed.`,
   };
 }
 

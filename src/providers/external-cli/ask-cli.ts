@@ -121,7 +121,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   if (file === undefined) throw notInstalled(cli);
   const path = (await programFolders(search)).join(parts.platform === 'win32' ? ';' : ':');
   const prompt = neutralPrompt(cli, question.prompt);
-  const { args, leftOut } = commandOf(parts, cli, question);
+  const { args, leftOut, mayWrite } = commandOf(parts, cli, question);
   const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
   const mark = parts.random.uuid();
   const stops = createStops(parts.clock, question.signal);
@@ -144,7 +144,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     file,
     args: [...args, ...inArguments],
     cwd: cli.directory ?? question.root ?? parts.root,
-    env: { ...cliEnvironment(cli, parts.childEnv, mark), PATH: path },
+    env: { ...cliEnvironment(cli, parts.childEnv, mark), ...(!mayWrite && cli.setToRead), PATH: path },
     input: cli.promptBy === 'last' ? '' : prompt.text,
     mark,
     platform: parts.platform,
@@ -252,7 +252,7 @@ function commandOf({ mayWrite: allowed }: AskCliParts, cli: ConfiguredCli, quest
   const args = [...prefix.kept, ...cli.command({ model, session, mayWrite }, fresh)];
   const leftOut = [...prefix.leftOut, ...extra.leftOut];
   const warning = `${leftOut.join(' ')} was left out: it lets ${cli.title} do more than read; CLI_ALLOW_WRITES and allow_writes together permit it.`;
-  return { args, leftOut: leftOut.length > 0 ? [warning] : [] };
+  return { args, mayWrite, leftOut: leftOut.length > 0 ? [warning] : [] };
 }
 
 function argument({ title }: CliDefinition, prompt: string): string {

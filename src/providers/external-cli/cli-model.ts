@@ -63,18 +63,21 @@ const keptMs = 30 * 24 * 3_600_000;
  * exactly what it knows: after a fork, a compaction or a move to another directory a new one starts, with the whole thread.
  */
 const cliSessions = ({ state }: Pick<ConnectContext, 'state'>) => ({
-  async find(place: string, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
+  /**
+   * Takes it until it is kept again: a call that fails, or ends with its process, may leave it a question without an answer, and
+   * our prompts then go on as if nobody had asked it.
+   */
+  async take(place: string, stable: readonly PromptPart[]): Promise<CliSession | undefined> {
     const session = sessionIn(await state.get(place));
     if (!session) return undefined;
     const isKnown = partsDigest(stable.slice(0, session.parts)) === session.digest;
-    return isKnown && stable[session.parts]?.role === 'assistant' ? session : undefined;
+    if (!isKnown || stable[session.parts]?.role !== 'assistant') return undefined;
+    await state.change(place, keptMs, () => undefined);
+    return session;
   },
   async keep(place: string, stable: readonly PromptPart[], id: string, used: Usage): Promise<void> {
     const session = { id, parts: stable.length, digest: partsDigest(stable), used: { ...used } };
     await state.change(place, keptMs, () => session);
-  },
-  async drop(place: string): Promise<void> {
-    await state.change(place, keptMs, () => undefined);
   },
 });
 
@@ -123,16 +126,13 @@ function streamOf(parts: ModelParts, modelId: string, call: CallOptions) {
 async function answer({ runner, sessions }: ModelParts, modelId: string, call: CallOptions, put: Put) {
   const prompt = promptParts(call.prompt);
   const { question, place } = questionOf(modelId, call, put);
-  const known = place === undefined ? undefined : await sessions?.find(place, prompt.stable);
+  const known = place === undefined ? undefined : await sessions?.take(place, prompt.stable);
   let resumed = known;
   let answered: CliResponse;
   try {
     answered = await runner.ask({ ...question, ...askedFor(prompt, known) });
   } catch (error) {
-    if (!place || !known) throw error;
-    // It may have the question without an answer, and our prompts then go on as if nobody had asked it.
-    await sessions?.drop(place);
-    if (!isAppError(error) || error.details.class !== sessionLost) throw error;
+    if (!known || !isAppError(error) || error.details.class !== sessionLost) throw error;
     // The program has thrown its session away: it is told the whole thread once more.
     resumed = undefined;
     answered = await runner.ask({ ...question, ...askedFor(prompt, undefined) });

@@ -142,6 +142,18 @@ function patchedText(hunks: readonly Hunk[], text: string): string {
 /** What stands at the beginning of some files, and is not shown to models. */
 const byteOrderMark = '\uFEFF';
 
+/** A file's text as models see it, and how a text of theirs is written there: with its byte-order mark and line ends. */
+export function formOf(before = '') {
+  const lead = before.startsWith(byteOrderMark) ? byteOrderMark : '';
+  const crlf = before.includes('\r\n') && !/(?:^|[^\r])\n/.test(before);
+  const whole = before.slice(lead.length);
+  const written = (text: string) => (crlf ? text.replace(/\r?\n/g, '\r\n') : text);
+  return {
+    plain: crlf ? whole.replaceAll('\r\n', '\n') : whole,
+    written: (text: string) => (text.startsWith(lead) ? '' : lead) + written(text),
+  };
+}
+
 /** What a patch makes of a file, with its line ends and its secrets; `before` is undefined for a file that is to be made. */
 export async function patchedFile(
   context: MaskContext | undefined,
@@ -149,18 +161,14 @@ export async function patchedFile(
   { newPath, hunks }: PatchedFile,
   before: string | undefined,
 ): Promise<{ after: string; secrets: WrittenSecret[] }> {
-  const lead = before?.startsWith(byteOrderMark) ? byteOrderMark : '';
-  const crlf = before !== undefined && /\r\n/.test(before) && !/(?:^|[^\r])\n/.test(before);
-  const whole = (before ?? '').slice(lead.length);
-  const plain = crlf ? whole.replaceAll('\r\n', '\n') : whole;
+  const { plain, written } = formOf(before);
   const masked = context && (await maskFile(context, path, plain));
   const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));
   // Without a placeholder it may also be made from what the model itself wrote, or saw in another place.
   const touched = hunks.some(({ lines }) => lines.some(line => placeholdersIn(line).size > 0));
   const made = inFile(newPath, () => patchedText(canonical, touched && masked ? masked.text : plain));
   const { text, secrets } = (await masked?.restore(made)) ?? { text: made, secrets: [] };
-  const after = lead + (crlf ? text.replaceAll('\n', '\r\n') : text);
-  return { after, secrets: secrets.filter(({ kept }) => !kept) };
+  return { after: written(text), secrets: secrets.filter(({ kept }) => !kept) };
 }
 
 /** A change of one file as git wants it: with right numbers and three lines around it. */

@@ -3,6 +3,11 @@ import { describe, expect, it } from 'vitest';
 import { geminiAnswers } from '../../support/stand-in-cli.ts';
 import { cliRig } from './cli-rig.ts';
 
+const geminiReads = [
+  ...['--output-format', 'stream-json', '--approval-mode', 'plan', '--policy'],
+  expect.stringMatching(/gemini-policy\.toml$/),
+];
+
 describe('clink', () => {
   it('has a CLI answer in the project of the caller, with the prompt on its standard input', async () => {
     const rig = await cliRig({
@@ -32,7 +37,7 @@ describe('clink', () => {
     expect(reply.metadata.command.slice(0, 1)).toEqual(['gemini']);
     const [call] = rig.calls();
     expect(call?.cwd).toBe(rig.project.root);
-    expect(call?.args).toEqual(['--output-format', 'stream-json', '--approval-mode', 'plan']);
+    expect(call?.args).toEqual([...geminiReads]);
     expect(call?.prompt).toContain('What is alpha?');
     expect(call?.prompt).toMatch(new RegExp(`- ${rig.project.path('a.ts')} \\(last modified .*, 11 bytes\\)`));
     expect(call?.prompt).toMatch(/- \/etc\/passwd \(unavailable: /);
@@ -136,13 +141,43 @@ describe('clink', () => {
     const args = { additional_args: ['--yolo', '--approval-mode', 'yolo', '--debug'] };
     const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('Done.'), files: { gemini: args } });
     const reply = await rig.call({ prompt: 'Look.' });
-    expect(rig.calls()[0]?.args).toEqual(['--output-format', 'stream-json', '--approval-mode', 'plan', '--debug']);
+    expect(rig.calls()[0]?.args).toEqual([...geminiReads, '--debug']);
     expect(JSON.stringify(reply.metadata.warnings)).toContain('--yolo --approval-mode yolo was left out');
     expect(await rig.call({ prompt: 'Change it.', allow_writes: true })).toMatchObject({
       isError: true,
       error: { code: 'SECURITY', class: 'read_only' },
     });
     expect(rig.calls()).toHaveLength(1);
+  });
+
+  it('gives them the tools that read, by a list, whatever their configuration and environment say', async () => {
+    const widened = { claude: ['--tools', 'default'], gemini: ['--policy', '/x', '--admin-policy=/y'] };
+    const files = Object.fromEntries(Object.entries(widened).map(([name, args]) => [name, { additional_args: args }]));
+    const rig = await cliRig({
+      clis: ['claude', 'gemini', 'opencode'],
+      steps: [
+        { event: { type: 'result', result: 'Done.' } },
+        { event: { type: 'message', role: 'assistant', content: 'Done.' } },
+      ],
+      files: { ...files, opencode: { env: { OPENCODE_PERMISSION: '{"*":"allow"}' }, output: 'text' } },
+      programEnv: { OPENCODE_PERMISSION: '{"bash":"allow"}' },
+      env: { CLI_ALLOW_WRITES: 'true' },
+    });
+    for (const cli_name of ['claude', 'gemini', 'opencode']) await rig.call({ prompt: 'Look.', cli_name });
+    await rig.call({ prompt: 'Change it.', cli_name: 'opencode', allow_writes: true });
+    const [claude, gemini, opencode, writing] = rig.calls();
+    expect(claude?.args.slice(claude.args.indexOf('--tools'))).toEqual([
+      '--tools',
+      expect.stringMatching(/^Read,Glob,/),
+    ]);
+    expect(claude?.args.join()).not.toMatch(/Bash|Edit|,Write|Agent|Worktree|Cron/);
+    expect(gemini?.args).toEqual(geminiReads);
+    const policy = await readFile(gemini?.args.at(-1) ?? '', 'utf8');
+    expect(policy).toContain('toolName = ["enter_plan_mode", "exit_plan_mode"]\ndecision = "deny"');
+    const { OPENCODE_PERMISSION: permission = '', OPENCODE_DISABLE_PROJECT_CONFIG: left } = opencode?.env ?? {};
+    expect(JSON.parse(permission)).toMatchObject({ '*': 'deny', bash: 'deny', edit: 'deny', task: 'deny' });
+    expect(left).toBe('true');
+    expect(writing?.env.OPENCODE_PERMISSION).toBe('{"*":"allow"}');
   });
 
   it('lets them write where the operator and the call both say so, and never on a read-only server', async () => {
@@ -316,9 +351,13 @@ describe('the provider cli', () => {
     expect(rig.calls()).toEqual([]);
   });
 
-  it('asks for one of its models where the name goes on', async () => {
-    const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('x') });
-    await rig.call({ prompt: 'x', model: 'cli:gemini/gemini-3-flash' }, { tool: 'chat' });
+  it('asks for one of its models where the name goes on, with the window of the CLI', async () => {
+    const root = { 'long.txt': 'word '.repeat(50_000) };
+    const rig = await cliRig({ clis: ['gemini'], steps: geminiAnswers('x'), root });
+    const question = { prompt: 'x', model: 'cli:gemini/gemini-3-flash', absolute_file_paths: ['long.txt'] };
+    const { metadata } = await rig.call(question, { tool: 'chat' });
     expect(rig.calls()[0]?.args).toEqual(expect.arrayContaining(['--model', 'gemini-3-flash']));
+    expect(rig.calls()[0]?.prompt.length).toBeGreaterThan(250_000);
+    expect(metadata).not.toHaveProperty('warnings');
   });
 });

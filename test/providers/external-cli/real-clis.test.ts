@@ -177,6 +177,18 @@ async function busy(cli: string, vendor: FakeVendor): Promise<void> {
   await vi.waitFor(isBusy, { timeout: 40_000, interval: 100 });
 }
 
+it('the real gemini stays in its plan mode, which it would leave without asking anybody', async () => {
+  const { call } = await product();
+  const shell = { name: 'run_shell_command', args: { command: `touch ${project.path('work/made')}` } };
+  const exit = { name: 'exit_plan_mode', args: { plan_filename: 'plan.md' } };
+  const plan = { name: 'write_file', args: { file_path: 'plan.md', content: '1. Make it.' } };
+  google.script({ calls: [plan] }, { calls: [exit] }, { calls: [shell] }, { answer: 'I only looked.' });
+  expect(await call('clink', { prompt: 'Make a file.', cli_name: 'gemini' })).toMatchObject({
+    content: 'I only looked.',
+  });
+  expect(await readdir(project.path('work'))).toEqual(['notes.txt']);
+});
+
 describe('the real CLIs', () => {
   it('are ended with their children when the time is up', async () => {
     const { clock } = systemEnvironment();

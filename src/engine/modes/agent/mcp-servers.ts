@@ -105,11 +105,12 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
   try {
     await client.connect(await transportOf(parts, server), { timeout: connectMs, signal: parts.signal });
     const { tools } = await client.listTools(undefined, { timeout: connectMs, signal: parts.signal });
-    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true).slice(0, maxTools);
-    const wanted = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= maxSchemaLength);
+    const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true);
+    const short = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= maxSchemaLength);
+    const wanted = short.slice(0, maxTools);
     const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
-    if (left.length > 0)
-      parts.warn(safeCut(`Tools of ${server.id} were left out, their schemas are too long: ${left.join(', ')}`, 500));
+    const why = short.length < named.length ? 'their schemas are too long' : `it has more than ${maxTools}`;
+    if (left.length > 0) parts.warn(safeCut(`Tools of ${server.id} were left out, ${why}: ${left.join(', ')}`, 500));
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();
@@ -165,8 +166,9 @@ function schemaOf(schema: unknown): JsonObject & { type: 'object' } {
 function outputOf({ content, structuredContent, isError }: Awaited<ReturnType<Client['callTool']>>): ToolOutput {
   const texts = content.map(block => {
     if (block.type === 'text') return block.text;
-    if (block.type === 'resource' && 'text' in block.resource) return block.resource.text;
-    return `[${block.type}]`;
+    if (block.type === 'resource_link') return `[${block.type}: ${block.name}, ${block.uri}]`;
+    if (block.type !== 'resource') return `[${block.type}]`;
+    return 'text' in block.resource ? block.resource.text : `[${block.type}: ${block.resource.uri}]`;
   });
   const structured = texts.length === 0 && structuredContent !== undefined ? [JSON.stringify(structuredContent)] : [];
   return { text: [...texts, ...structured].join('\n'), failed: isError === true };

@@ -8,7 +8,7 @@ import type { AppEvent } from '../../../core/events.ts';
 import type { ThreadId } from '../../../core/ids.ts';
 import { type Candidate, type Candidates, modelName } from '../../../core/model.ts';
 import type { Random, SharedState } from '../../../core/ports.ts';
-import { printablePath } from '../../../core/text.ts';
+import { printablePath, safeCut } from '../../../core/text.ts';
 import type { UserQuestion } from '../../../core/tool-host.ts';
 import { callLimit } from '../../../models/budget.ts';
 import type { ModelRequest } from '../../../models/routing/roster.ts';
@@ -253,7 +253,11 @@ async function perform(
     return request.answers && gate.asked <= maxQuestions ? 'later' : undefined;
   };
   try {
-    const tools = unique([...(await createLocalTools(toolServices)), ...servers.tools]);
+    const offered = [...(await createLocalTools(toolServices)), ...servers.tools];
+    const tools = unique(offered);
+    const left = offered.filter(tool => !tools.includes(tool)).map(({ name }) => name);
+    if (left.length > 0)
+      warn(safeCut(`Tools were left out, of the same name or beyond the first ${maxTools}: ${left.join(', ')}`, 500));
     const names = tools.map(({ name }) => name);
     await begin(names);
     isOurs = true;

@@ -1,8 +1,8 @@
 import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
-/** What it may not use while it only reads. */
-const writingTools = 'Bash,Edit,MultiEdit,Write,NotebookEdit,KillShell';
+/** What it may use while it only reads: others write, run or schedule something, also where a later version adds them. */
+const readingTools = 'Read,Glob,Grep,LS,NotebookRead,WebFetch,WebSearch,TodoWrite';
 
 /** Anthropic's Claude Code. In print mode it asks nobody whether it trusts a folder, so that only the user's settings count. */
 export const claude: CliDefinition = {
@@ -11,14 +11,14 @@ export const claude: CliDefinition = {
   window: 200_000,
   command: ({ model, session, mayWrite }, extra) => [
     ...['--print', '--output-format', 'stream-json', '--verbose', '--setting-sources', 'user', '--strict-mcp-config'],
-    ...(mayWrite ? ['--permission-mode', 'acceptEdits'] : ['--disallowedTools', writingTools]),
+    ...(mayWrite ? ['--permission-mode', 'acceptEdits'] : ['--tools', readingTools]),
     ...(model === undefined ? [] : ['--model', model]),
     ...(session === undefined ? [] : ['--resume', session]),
     ...extra,
   ],
   widening: [
     ...['--dangerously-skip-permissions', '--allow-dangerously-skip-permissions', '--permission-mode='],
-    ...['--allowedTools=', '--allowed-tools=', '--disallowedTools='],
+    ...['--allowedTools=', '--allowed-tools=', '--tools='],
     ...['--setting-sources=', '--mcp-config=', '--add-dir='],
   ],
   promptBy: 'stdin',
@@ -59,24 +59,41 @@ function done(block: Record<string, unknown>): CliEvent[] {
 }
 
 function result(event: Record<string, unknown>): CliEvent[] {
-  const { session_id: session, total_cost_usd: cost, is_error: failed, subtype } = event;
+  const { session_id: session, is_error: failed, subtype } = event;
   const text = typeof event.result === 'string' ? event.result : textsIn(event.result).join('\n');
-  const names = {
-    input: 'input_tokens',
-    output: 'output_tokens',
-    cacheRead: 'cache_read_input_tokens',
-    cacheWrite: 'cache_creation_input_tokens',
-  };
-  const usage = isRecord(event.usage) ? usageFrom(event.usage, names) : undefined;
   const why = text || messageIn(event) || textIn(subtype);
   return [
     { type: 'session', id: textIn(session) },
     failed === true ? { type: 'error', message: why } : { type: 'final', text },
-    // What was cached is not among the vendor's input tokens; ours count all that was sent.
-    ...(usage
-      ? [{ type: 'usage', usage: { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite } } as const]
-      : []),
-    ...(typeof cost === 'number' && cost >= 0 ? [{ type: 'cost', usd: cost } as const] : []),
+    ...paidFor(event),
     { type: 'end', ok: failed !== true },
   ];
+}
+
+const names = {
+  input: 'input_tokens',
+  output: 'output_tokens',
+  cacheRead: 'cache_read_input_tokens',
+  cacheWrite: 'cache_creation_input_tokens',
+};
+
+const namesByModel = {
+  input: 'inputTokens',
+  output: 'outputTokens',
+  cacheRead: 'cacheReadInputTokens',
+  cacheWrite: 'cacheCreationInputTokens',
+};
+
+/** What is new in a result: `total_cost_usd` is of the whole session where the version tells what came since the last one, by model. */
+function paidFor({ model_usage_since_last_result: fresh, usage, total_cost_usd: usd }: Record<string, unknown>) {
+  if (!isRecord(fresh)) return paid(usage, usd, names);
+  return recordsIn(Object.values(fresh)).flatMap(each => paid(each, each.costUSD, namesByModel));
+}
+
+function paid(counts: unknown, usd: unknown, by: typeof names): CliEvent[] {
+  const cost: CliEvent[] = typeof usd === 'number' && usd >= 0 ? [{ type: 'cost', usd }] : [];
+  if (!isRecord(counts)) return cost;
+  const usage = usageFrom(counts, by);
+  // What was cached is not among the vendor's input tokens; ours count all that was sent.
+  return [{ type: 'usage', usage: { ...usage, input: usage.input + usage.cacheRead + usage.cacheWrite } }, ...cost];
 }

@@ -28,6 +28,8 @@ export interface CliDefinition {
   env: readonly string[];
   /** Variables that are set for it. */
   set?: Readonly<Record<string, string>>;
+  /** Those that are set, whatever configuration says, while it may only read. */
+  setToRead?: Readonly<Record<string, string>>;
   /** Tells by what it printed that nobody is logged in. */
   login: RegExp;
   /** What to do then. */

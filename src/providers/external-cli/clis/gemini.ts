@@ -1,3 +1,4 @@
+import { fileURLToPath } from 'node:url';
 import { isRecord, recordIn, textIn } from '../../../core/json.ts';
 import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
@@ -13,7 +14,7 @@ export const gemini: CliDefinition = {
     ...(session === undefined ? [] : ['--resume', session]),
     ...extra,
   ],
-  widening: ['--yolo', '-y', '--approval-mode=', '--allowed-tools=', '--skip-trust', '--policy='],
+  widening: ['--yolo', '-y', '--approval-mode=', '--allowed-tools=', '--skip-trust', '--policy=', '--admin-policy='],
   short: { '-m': '--model' },
   promptBy: 'stdin',
   parser: 'gemini_json',
@@ -32,10 +33,16 @@ export const gemini: CliDefinition = {
   ],
 };
 
-/** It takes one word on approvals only; where it may write, the operator's counts. */
+const policy = fileURLToPath(new URL('./gemini-policy.toml', import.meta.url));
+
+/**
+ * It takes one word on approvals only; where it may write, the operator's counts. The policy keeps it in its mode; to read, it replaces
+ * those that the user has.
+ */
 function approval(mayWrite: boolean, extra: readonly string[]): string[] {
-  if (!mayWrite) return ['--approval-mode', 'plan'];
-  return extra.some(arg => /^(?:--yolo|-y|--approval-mode)(?:=|$)/.test(arg)) ? [] : ['--approval-mode', 'auto_edit'];
+  if (!mayWrite) return ['--approval-mode', 'plan', '--policy', policy];
+  const isSet = extra.some(arg => /^(?:--yolo|-y|--approval-mode)(?:=|$)/.test(arg));
+  return isSet ? [] : ['--approval-mode', 'auto_edit', '--admin-policy', policy];
 }
 
 /** Events of `stream-json`. */

@@ -1,7 +1,24 @@
 import { isRecord, numberIn, recordIn, textIn } from '../../../core/json.ts';
 import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
-/** OpenCode. Its agent `plan` changes nothing; `build` is the one that writes. */
+/** What it may do while it only reads: its agent `plan` runs commands. Secret files are asked for, as by default. */
+const readOnly = {
+  '*': 'deny',
+  read: { '*': 'allow', '*.env': 'deny', '*.env.*': 'deny', '*.env.example': 'allow' },
+  ...{
+    glob: 'allow',
+    grep: 'allow',
+    list: 'allow',
+    todowrite: 'allow',
+    webfetch: 'allow',
+    websearch: 'allow',
+    skill: 'allow',
+  },
+  // Named, as those that the user allows would count otherwise.
+  ...{ bash: 'deny', edit: 'deny', task: 'deny', external_directory: 'deny' },
+};
+
+/** OpenCode. Its agent `plan` edits nothing; `build` is the one that writes. Programs and settings of the project are left alone. */
 export const opencode: CliDefinition = {
   name: 'opencode',
   title: 'OpenCode',
@@ -18,7 +35,8 @@ export const opencode: CliDefinition = {
   parser: 'opencode_jsonl',
   read: event => [{ type: 'session', id: textIn(event.sessionID) }, ...partOf(event)],
   env: ['OPENCODE_*', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'GEMINI_API_KEY', 'OPENROUTER_API_KEY'],
-  set: { OPENCODE_DISABLE_AUTOUPDATE: 'true' },
+  set: { OPENCODE_DISABLE_AUTOUPDATE: 'true', OPENCODE_DISABLE_PROJECT_CONFIG: 'true' },
+  setToRead: { OPENCODE_PERMISSION: JSON.stringify(readOnly) },
   login: /opencode auth login|ProviderAuthError|invalid api key|unauthorized|no credentials/i,
   loginHint: 'Run "opencode auth login" once in a terminal.',
 };

@@ -143,6 +143,25 @@ describe('claude', () => {
     });
   });
 
+  it('costs what came since its last result, subagents included, and not the session once more', () => {
+    const of = (inputTokens: number, costUSD: number) => ({
+      inputTokens,
+      outputTokens: 1,
+      cacheReadInputTokens: 5,
+      costUSD,
+    });
+    const usage = { input_tokens: 1, output_tokens: 1 };
+    const out = read(
+      'claude',
+      lines(
+        { ...result, usage, model_usage_since_last_result: { opus: of(100, 0.25), haiku: of(10, 0.05) } },
+        { ...result, usage, model_usage_since_last_result: {} },
+      ),
+    );
+    expect(out.costUsd).toBeCloseTo(0.3);
+    expect(out.usage).toMatchObject({ input: 120, output: 2, cacheRead: 10 });
+  });
+
   it('has no answer in an error', () => {
     const out = read('claude', JSON.stringify({ ...result, is_error: true, result: 'Credit balance is too low' }));
     expect(out).toMatchObject({ text: '', failed: true, errors: ['Credit balance is too low'] });

@@ -50,7 +50,7 @@ export function commandTool(parts: LocalToolServices): AgentTool {
         instead: 'Use a usual command with files of the project, or let the user run it.',
       };
     },
-    async run({ argv, cwd = '.' }, { signal, callId }) {
+    async run({ argv, cwd = '.' }, { signal }) {
       const { verdict, folder, project } = await judge(parts, argv, cwd);
       if ('form' in verdict && argv[0] === 'git') return answerGit(parts, argv, folder, signal);
       const [program = '', ...args] = argv;
@@ -59,7 +59,7 @@ export function commandTool(parts: LocalToolServices): AgentTool {
       const search = { env: parts.childEnv, projects: [...parts.sandbox.roots, parts.root] };
       const { file, path } = await programNamed(named, search);
       const kept = variablesFor(parts.childEnv, toolchains);
-      const mark = `${parts.reqId}-${callId.replace(/[^\w-]/g, '_')}-${++count}`;
+      const mark = `${parts.reqId}-${++count}`;
       const isAsked = 'unknown' in verdict;
       const prepared = await parts.commandSandbox.prepare({
         ...{ argv: [file, ...args], cwd: folder, project, isAsked, id: mark },

@@ -179,14 +179,17 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
         same_case: z.boolean().optional(),
       },
       async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
-        const request = { start: pathIn(parts, path), words: texts, glob, sameCase, max: maxMatches, signal };
+        const { maxFileBytes: maxBytes } = parts;
+        const request = { start: pathIn(parts, path), words: texts, glob, sameCase, max: maxMatches, maxBytes, signal };
         const found = await findText(sandbox, request, hidden);
         if (isSkip(found)) throw refused(found);
-        if (found.matches.length === 0) return 'Nothing was found.';
         const lines = found.matches.map(
           ({ path: file, line, text }) => `${shown(file)}:${line}: ${safeCut(text.trim(), maxMatchLength)}`,
         );
-        return [...lines, ...(found.complete ? [] : [`… only the first ${maxMatches} are shown`])].join('\n');
+        if (lines.length === 0) lines.push('Nothing was found.');
+        if (!found.complete) lines.push(`… only the first ${maxMatches} are shown`);
+        const left = safeCut(found.unsearched.map(shown).join(', '), 1_000);
+        return [...lines, ...(left ? [`… not searched, too large or not to be read: ${left}`] : [])].join('\n');
       },
     }),
   ];

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { join, relative } from 'node:path';
 import { z } from 'zod';
@@ -5,10 +6,10 @@ import { remember } from '../../../../core/concurrency.ts';
 import { inputError, isAppError } from '../../../../core/errors.ts';
 import { printablePath, safeCut } from '../../../../core/text.ts';
 import { unifiedDiff } from '../../../../workspace/diff.ts';
-import { parsePatch, patchedFile, UnfitPatch } from '../../../../workspace/git/patch.ts';
+import { formOf, parsePatch, patchedFile, UnfitPatch } from '../../../../workspace/git/patch.ts';
 import { isSkip } from '../../../../workspace/paths.ts';
 import { reasonToProtect } from '../../../../workspace/protected-files.ts';
-import { readBytes } from '../../../../workspace/read-file.ts';
+import { decodeText, readBytes } from '../../../../workspace/read-file.ts';
 import { type MaskContext, maskFile, type WrittenSecret } from '../../../../workspace/restore-secrets.ts';
 import { type ChangedPlace, type FileChange, writeChanges } from '../../../../workspace/write-changes.ts';
 import { type AgentTool, type Approval, everyCall } from './agent-tool.ts';
@@ -59,8 +60,15 @@ async function prepareFile(
 ): Promise<Prepared> {
   const path = await targetNamed(parts, pathIn(parts, named));
   const before = await bytesOf(parts, path, signal);
-  const masked = await maskFile(maskedAs(parts), path, before?.toString('utf8') ?? '');
-  const { text, secrets } = await masked.restore(masked.canonical(content));
+  // The model saw it as text, and would change all of it.
+  if (before && !isUtf8(before) && decodeText(before) !== undefined)
+    throw inputError(`${printablePath(named)} is a text in another encoding than UTF-8, which would be lost.`, {
+      next: 'Leave it as it is, and say in your answer what the user should change in it.',
+    });
+  const { plain, written } = formOf(before?.toString('utf8'));
+  const masked = await maskFile(maskedAs(parts), path, plain);
+  const { text: restored, secrets } = await masked.restore(masked.canonical(content));
+  const text = written(restored);
   const diff = before ? unifiedDiff(named, masked.text, masked.canonical(content)) : undefined;
   return { ...(await prepared(parts, [{ change: { path, text, before }, secrets }])), diff: diff || undefined };
 }
@@ -117,6 +125,8 @@ const maxTextLength = 1_000_000;
 export function writeTools(parts: LocalToolServices): AgentTool[] {
   // What calls would do that were judged: what somebody did there until one was approved is not overwritten.
   const judged = new Map<string, Prepared>();
+  // Models give calls of two answers the same id, or one that is longer than a name may be.
+  let count = 0;
   const writing = <Fields extends z.ZodRawShape>(
     name: string,
     prepare: (parts: LocalToolServices, args: z.output<z.ZodObject<Fields>>, signal: AbortSignal) => Promise<Prepared>,
@@ -133,7 +143,7 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
         const known = judged.get(callId);
         judged.delete(callId);
         const call = known ?? { ...(await prepare(parts, args, signal)), guarded: new Map() };
-        return write(parts, call, callId, signal);
+        return write(parts, call, `${parts.reqId}-w${++count}`, signal);
       },
     });
   return [
@@ -153,9 +163,8 @@ export function writeTools(parts: LocalToolServices): AgentTool[] {
 
 const maxJudged = 50;
 
-async function write(parts: LocalToolServices, { changes, guarded }: Prepared, callId: string, signal: AbortSignal) {
+async function write(parts: LocalToolServices, { changes, guarded }: Prepared, unique: string, signal: AbortSignal) {
   const { sandbox, root, reqId, tool, emit } = parts;
-  const unique = `${reqId}-${callId.replace(/[^\w-]/g, '_')}`;
   const backups = join(parts.backups, unique);
   const approved = new Set(guarded.keys());
   try {

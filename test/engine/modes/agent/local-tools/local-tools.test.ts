@@ -1,7 +1,7 @@
 import childProcess, { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -16,6 +16,7 @@ import { createGit, createGitHistory } from '../../../../../src/workspace/git/gi
 import { runTree } from '../../../../../src/workspace/process-tree.ts';
 import { createSandbox } from '../../../../../src/workspace/sandbox.ts';
 import { createPool, type WorkPool } from '../../../../../src/workspace/workers/worker-pool.ts';
+import { writeChanges } from '../../../../../src/workspace/write-changes.ts';
 import { realClock } from '../../../../support/clock.ts';
 import { isRunning } from '../../../../support/mcp-session.ts';
 import { type TempProject, tempProject } from '../../../../support/temp-project.ts';
@@ -129,6 +130,13 @@ describe('hands that look', () => {
     );
     expect((await use('search_text', { texts: ['todo'], same_case: true })).text).toBe('Nothing was found.');
     expect((await use('search_text', { texts: ['hunter2'] })).text).not.toContain(secret);
+    await project.write('big.log', `${'a line\n'.repeat(200_000)}needle\n`);
+    expect((await use('search_text', { texts: ['needle'] })).text).toBe(
+      'Nothing was found.\n… not searched, too large or not to be read: big.log',
+    );
+    const whole = await createLocalTools(partsOf({ maxFileBytes: 4_000_000 }));
+    const alone = { texts: ['needle'], path: 'big.log' };
+    expect((await use('search_text', alone, whole)).text).toBe('big.log:200001: needle');
   });
 
   it('take no pattern that would keep the process busy', async () => {
@@ -421,6 +429,51 @@ it('looks, writes, runs programs, and reads the web where it may', async () => {
     expect.arrayContaining(['summarize_file', 'write_file', 'apply_patch', 'run_command', 'fetch_url']),
   );
   expect(tools.map(({ name }) => name)).not.toContain('fetch_url');
+});
+
+describe('a file that is written whole', () => {
+  const bytes = (path: string) => readFileSync(project.path(path));
+
+  it('keeps its line ends and its byte-order mark, which the model was not shown', async () => {
+    await project.write('dos.txt', `\uFEFFone\r\npassword = '${secret}'\r\n`);
+    expect((await use('read_file', { path: 'dos.txt' })).text).toContain(
+      `   1│ one\n   2│ password = '${placeholder}'`,
+    );
+    await use('write_file', { path: 'dos.txt', content: `ONE\npassword = '${placeholder}'\n` });
+    expect(bytes('dos.txt').toString()).toBe(`\uFEFFONE\r\npassword = '${secret}'\r\n`);
+    // By a call with the id that the one before had, as some servers number them.
+    await use('write_file', { path: 'dos.txt', content: '\uFEFFtwo\r\n' });
+    expect(bytes('dos.txt').toString()).toBe('\uFEFFtwo\r\n');
+    await use('write_file', { path: 'note.md', content: 'two\r\n' });
+    expect(bytes('note.md').toString()).toBe('two\r\n');
+  });
+
+  it.each([
+    ['UTF-16', Buffer.from('\uFEFFGrüße\n', 'utf16le')],
+    ['an old encoding', Buffer.from('Grüße an alle, die es lesen\n', 'latin1')],
+  ])('is refused in %s, which would be lost', async (_, before) => {
+    writeFileSync(project.path('old.txt'), before);
+    await expect(use('write_file', { path: 'old.txt', content: 'Hello\n' })).rejects.toThrow(/another encoding/);
+    expect(bytes('old.txt')).toEqual(before);
+  });
+
+  it('is written, and commands run, whatever the id of the call', async () => {
+    const around = { callId: 'call_'.repeat(200), signal: new AbortController().signal };
+    const run = (name: string, args: Record<string, unknown>) =>
+      tools.find(each => each.name === name)!.run(args, around);
+    expect(await run('write_file', { path: 'note.md', content: 'x' })).toMatch(/^changed note\.md; before: /);
+    expect(await run('run_command', { argv: ['node', '-e', '0'] })).toMatchObject({ failed: false });
+  });
+
+  it('is put back byte by byte where one that is written with it cannot be', async () => {
+    const before = Buffer.from([0, 0xff, 0xfe, 0x80]);
+    writeFileSync(project.path('a.bin'), before);
+    const { sandbox, backups } = partsOf({});
+    const options = { sandbox, backups: `${backups}/x`, unique: 'u', signal: new AbortController().signal };
+    const gone = { path: project.path('gone.txt'), text: undefined };
+    await expect(writeChanges(options, [{ path: project.path('a.bin'), text: 'x' }, gone])).rejects.toThrow();
+    expect(bytes('a.bin')).toEqual(before);
+  });
 });
 
 describe('what was approved', () => {
