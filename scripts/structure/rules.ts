@@ -93,7 +93,7 @@ const layers: StructureRules['layers'] = {
       moonshot: ['shared'],
       ollama: ['shared'],
       zhipu: ['shared'],
-      'external-cli': [],
+      'external-cli': ['shared'],
     },
   },
   calls: {
@@ -209,7 +209,7 @@ const packages: StructureRules['packages'] = {
   unpdf: ['workspace/workers/document-text.ts'],
   'gpt-tokenizer': ['workspace/workers/count-tokens.ts'],
   '@redis/client': ['storage/redis'],
-  '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts'],
+  '@modelcontextprotocol/client': ['engine/modes/agent/mcp-servers.ts', 'engine/conversation.ts'],
   '@modelcontextprotocol/server': ['server/mcp', 'server/mcp-http', 'server/websocket'],
   ws: ['server/proxy', 'server/websocket'],
   execa: ['workspace/git/run-git.ts', 'workspace/process-tree.ts'],
@@ -317,9 +317,7 @@ export const rules: StructureRules = {
   depth: 3,
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
-  // Of them 428 of CSS, browser JavaScript and two JSON tables. The last 230 give the reading of an answer functions that are made once
-  // (docs/decisions/2026-11-29-tiers-and-generations.md); 17 more, fewer objects to calls at a daemon and to what they are told by;
-  // the last 250, what users, operators and programs of the library broke (2026-11-30).
-  budgets: { files: 457, lines: 74_996 },
-  traceBudget: { chat: { files: 89, folders: 20, functions: 855 }, debug: { files: 94, folders: 21, functions: 937 } },
+  // Of them 428 of CSS, browser JavaScript and two JSON tables.
+  budgets: { files: 458, lines: 75_000 },
+  traceBudget: { chat: { files: 89, folders: 20, functions: 853 }, debug: { files: 94, folders: 21, functions: 935 } },
 };

@@ -61,8 +61,11 @@ export function buildCallGraph(sources: SourceSet) {
     // What `super(…)` calls is the parent's constructor.
     const target = call.target[0] === 'super' && call.target.length === 1 ? ['super', 'constructor'] : call.target;
     const meaning = resolver.meaning(outline, call.scope, target);
-    if (meaning.kind === 'symbols') {
-      const targets = meaning.found.flatMap(each => whatRuns(index, each, call.kind));
+    // The receiver of a Python class method is the class, which constructs.
+    const isClass = meaning.kind === 'instance' && target.length === 1 && target[0] === 'cls';
+    const found = isClass ? meaning.types : meaning.kind === 'symbols' ? meaning.found : undefined;
+    if (found) {
+      const targets = found.flatMap(each => whatRuns(index, each, call.kind));
       const ambiguous = targets.length > 1 ? 'one of several' : undefined;
       for (const { to, kind } of targets) addEdge({ from, kind, ambiguous }, to, call.line);
     } else if (call.kind !== 'passes') addOpen(from, call, whyOpen(meaning));
@@ -124,7 +127,7 @@ function qualifiedName(index: SymbolIndex, declared: Declared): string {
   const around = new Set<Declared>();
   for (let at = above(declared); at && !around.has(at); at = above(at)) around.add(at);
   return [declared, ...around]
-    .map(({ symbol }) => symbol.name)
+    .flatMap(({ symbol, owner }) => (owner || !symbol.ownerName ? symbol.name : [symbol.name, symbol.ownerName]))
     .reverse()
     .join('.');
 }

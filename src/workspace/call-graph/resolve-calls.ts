@@ -1,5 +1,5 @@
 import { type Chain, type Outline, scopesAround } from '../outline/outline.ts';
-import type { Declared, SourceSet, SymbolIndex } from './symbols.ts';
+import type { Declared, Held, SourceSet, SymbolIndex } from './symbols.ts';
 
 /**
  * Why a name's meaning is not known: `run_time`, a value that only running tells; `undeclared`, nothing here declares it (a
@@ -44,6 +44,8 @@ export type Follow = (outline: Outline, scope: number, chain: Chain) => Meaning;
 export function createMembers(index: SymbolIndex, follow: Follow) {
   const parentsOf = new Map<Declared, Declared[]>();
   let childrenOf: Map<Declared, Declared[]> | undefined;
+  /** Fields whose value is being found: one that is made from itself says nothing. */
+  const open = new Set<Held>();
 
   /** Direct parents: what a type extends, implements or embeds, among the files read. */
   function parents(type: Declared): readonly Declared[] {
@@ -100,8 +102,12 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
       if (own.length > 0) return symbolsOf(own);
       const { body } = each.symbol;
       const held = body === undefined ? undefined : index.held(each.outline, body, name);
-      if (held === 'unsure') return unknown('run_time');
-      if (held) return follow(each.outline, body ?? 0, held.value);
+      if (held === undefined) continue;
+      if (held === 'unsure' || open.has(held)) return unknown('run_time');
+      open.add(held);
+      const meaning = follow(each.outline, body ?? 0, held.value);
+      open.delete(held);
+      return meaning;
     }
     return undefined;
   }
@@ -191,7 +197,12 @@ function lookUp(ask: Ask, name: string): Meaning {
     const found = inScope({ ...ask, scope: number }, name);
     if (found) return found;
   }
-  return imported(ask, name) ?? beside(ask, name) ?? starred(ask, name) ?? unknown('undeclared');
+  return (
+    imported(ask, name) ??
+    beside(ask, name) ??
+    starred(ask, name) ??
+    unknown(name === 'this' ? 'run_time' : 'undeclared')
+  );
 }
 
 function inScope(ask: Ask, name: string): Meaning | undefined {

@@ -1,5 +1,5 @@
 import { posix } from 'node:path';
-import { type Chain, type Outline, type OutlineSymbol, scopesAround } from '../outline/outline.ts';
+import { type Chain, languageOf, type Outline, type OutlineSymbol, scopesAround } from '../outline/outline.ts';
 
 /** The place of a Go module: its `go.mod` and the import path that it declares. */
 export interface GoModule {
@@ -21,25 +21,34 @@ const written: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * The files of a trace as their languages see them. A module is named by a path: a file (TypeScript), a file or folder without
- * its ending (Python), a folder (Go).
+ * its ending (Python), a folder and a slash (Go).
  */
 export function createSourceSet(outlines: readonly Outline[], goModules: readonly GoModule[]) {
   const byModule = Map.groupBy(outlines, moduleOf);
   const folders = new Set(outlines.flatMap(({ path, language }) => (language === 'python' ? foldersAbove(path) : [])));
   const exists = (module: string) => byModule.has(module) || folders.has(module);
+  for (const each of outlines.flatMap(({ imports }) => imports).filter(({ guessed }) => guessed)) {
+    const files = findGo(each.from).flatMap(module => byModule.get(module) ?? []);
+    each.local = files.find(({ path }) => !path.endsWith('_test.go'))?.packageName ?? each.local;
+  }
 
   function findTypescript(from: Outline, specifier: string): string[] {
-    if (!/^\.{0,2}\//.test(specifier) && specifier !== '.' && specifier !== '..') return [];
-    const target = posix.resolve(posix.dirname(from.path), specifier);
-    const ending = posix.extname(target);
-    const bare = target.slice(0, target.length - ending.length);
-    const tries = [
-      target,
-      ...(written[ending] ?? []).map(other => `${bare}${other}`),
-      ...endings.map(other => `${target}${other}`),
-      ...endings.map(other => `${target}/index${other}`),
-    ];
-    return tries.filter(path => byModule.has(path)).slice(0, 1);
+    const isRelative = /^(?:\.{0,2}\/|\.\.?$)/.test(specifier);
+    if (!isRelative && !specifier.includes('/')) return [];
+    // Where `@/store` and `app/store` start is a setting of many tools: any folder above may be it.
+    const starts = isRelative ? [posix.dirname(from.path)] : searched(from);
+    const ending = posix.extname(specifier);
+    const others = written[ending] ?? [];
+    for (const start of starts) {
+      const target = posix.resolve(start, specifier.replace(alias, ''));
+      const bare = target.slice(0, target.length - ending.length);
+      const more = [...endings, ...endings.map(each => `/index${each}`)].map(each => `${target}${each}`);
+      const tries = [target, ...others.map(each => `${bare}${each}`), ...more];
+      // A Python module has no ending.
+      const found = tries.find(path => languageOf(path) && byModule.has(path));
+      if (found !== undefined) return [found];
+    }
+    return [];
   }
 
   function findPython(from: Outline, specifier: string): string[] {
@@ -50,16 +59,16 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
       return [posix.join(start, ...parts)].filter(exists);
     }
     // Where the search for modules starts is a matter of how the program is run: any folder above may be it.
-    return foldersAbove(from.path)
-      .flatMap(folder => [posix.join(folder, ...parts), posix.join(folder, 'src', ...parts)])
-      .filter((module, index, all) => exists(module) && all.indexOf(module) === index);
+    const modules = searched(from).map(folder => posix.join(folder, ...parts));
+    return [...new Set(modules)].filter(exists);
   }
 
-  const findGo = (specifier: string): string[] =>
-    goModules
+  function findGo(specifier: string): string[] {
+    return goModules
       .filter(({ importPath }) => specifier === importPath || specifier.startsWith(`${importPath}/`))
-      .map(({ directory, importPath }) => posix.join(directory, specifier.slice(importPath.length)))
+      .map(({ directory, importPath }) => `${posix.join(directory, specifier.slice(importPath.length))}/`)
       .filter(exists);
+  }
 
   return {
     outlines,
@@ -79,12 +88,19 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
     isOurs: (from: Outline, specifier: string) =>
       from.language === 'go'
         ? goModules.some(({ importPath }) => specifier.startsWith(importPath))
-        : specifier.startsWith('.'),
+        : specifier.startsWith('.') || (from.language !== 'python' && alias.test(specifier)),
   };
 }
 
+/** What tools take for the folder of a project's sources. */
+const alias = /^[@~#]\//;
+
+/** The folders in which a name that is not relative may be looked for. */
+const searched = ({ path }: Outline): string[] =>
+  foldersAbove(path).flatMap(folder => [folder, posix.join(folder, 'src')]);
+
 function moduleOf({ path, language }: Outline): string {
-  if (language === 'go') return posix.dirname(path);
+  if (language === 'go') return `${posix.dirname(path)}/`;
   if (language !== 'python') return path;
   return posix.basename(path).startsWith('__init__.') ? posix.dirname(path) : path.replace(/\.pyi?$/, '');
 }
@@ -176,14 +192,18 @@ function implemented(list: Declared[]): Declared[] {
 
 function heldIn(outline: Outline): Map<string, Held> {
   const held = new Map<string, Held>();
-  const declaring = [...outline.variables.filter(each => !each.assigned), ...outline.symbols];
+  const declaring = [...outline.variables.filter(each => each.how !== 'assigned'), ...outline.symbols];
+  const typed = new Set<string>();
   const declared = new Set(declaring.map(({ scope, name }) => `${scope} ${name}`));
-  for (const { scope, name, value, assigned } of outline.variables) {
+  for (const { scope, name, value, how } of outline.variables) {
     // What is assigned to may be declared in a scope around.
     const isDeclared = (number: number) => declared.has(`${number} ${name}`);
-    const place = assigned ? scopesAround(outline, scope).find(({ number }) => isDeclared(number))?.number : scope;
+    const place =
+      how === 'assigned' ? scopesAround(outline, scope).find(({ number }) => isDeclared(number))?.number : scope;
     const key = `${place ?? 0} ${name}`;
     const before = held.get(key);
+    if (typed.has(key)) continue;
+    if (how === 'typed' && value && !before) typed.add(key);
     const same = before === undefined || (before !== 'unsure' && before.value.join('.') === value?.join('.'));
     held.set(key, value && same ? { value } : 'unsure');
   }

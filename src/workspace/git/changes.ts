@@ -73,7 +73,8 @@ const patchChars = 8 * 1024 * 1024;
 
 const statusArgs = 'status --porcelain=v2 --branch -z --untracked-files=all --ignore-submodules=dirty'.split(' ');
 
-const diffOptions: readonly string[] = [
+/** How every patch is asked for, whatever the settings say: its names begin with `a/` and `b/`. */
+export const diffOptions: readonly string[] = [
   ...['--no-ext-diff', '--no-textconv', '--no-color', '--find-renames', '--submodule=short', '--unified=5'],
   ...['--ignore-submodules=dirty', '--src-prefix=a/', '--dst-prefix=b/', '--no-relative'],
 ];

@@ -157,8 +157,9 @@ export function parseEntries(output: string): DiffEntry[] {
 }
 
 function rawEntry(field: string, next: () => string): DiffEntry {
-  const [before = '', after = '', , , word = ''] = field.slice(1).split(' ');
-  const status = statuses[word.charAt(0)] ?? 'modified';
+  const [before = '', after = '', , , word = ''] = field.replace(/^:+/, '').split(' ');
+  // One that begins with two colons has several states before.
+  const status = field.startsWith('::') ? 'conflicted' : (statuses[word.charAt(0)] ?? 'modified');
   const first = next();
   const moved = status === 'renamed' || status === 'copied';
   const submodule = before === submoduleMode || after === submoduleMode;

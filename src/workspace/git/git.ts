@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { inputError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
-import { allLines, type ChangesRequest, type RepositoryChanges, readChanges } from './changes.ts';
+import { allLines, type ChangesRequest, diffOptions, type RepositoryChanges, readChanges } from './changes.ts';
 import type { PatchRequest } from './check-patch.ts';
 import { maskPatch, movedFrom, splitPatches } from './diff.ts';
 import { findRepositories } from './inside-roots.ts';
@@ -15,8 +15,7 @@ interface HistoryRequest extends Pick<ChangesRequest, 'scope' | 'signal'> {
 
 export type GitHistory = ReturnType<typeof createGitHistory>;
 
-const plain = ['--no-color', '--no-ext-diff', '--no-textconv', '--no-show-signature'];
-const header = '--format=commit %H%nAuthor: %an%nDate: %aI%n%n%w(0,4,4)%B';
+const header = ['--no-color', '--no-show-signature', '--format=commit %H%nAuthor: %an%nDate: %aI%n%n%w(0,4,4)%B'];
 const maxBytes = 4 * 1024 * 1024;
 
 /** Commits as text, secrets masked. Runs nothing of the repository's own. */
@@ -34,13 +33,13 @@ export function createGitHistory(options: GitOptions) {
 
   return {
     async log({ ref, path, max, ...request }: HistoryRequest & { ref?: string; path?: string; max: number }) {
-      const args = ['log', ...plain, header, `--max-count=${max}`, ...(ref === undefined ? [] : [checkRef(ref)])];
+      const args = ['log', ...header, `--max-count=${max}`, ...(ref === undefined ? [] : [checkRef(ref)])];
       const { stdout } = await run(request, [...args, '--', ...(path === undefined ? [] : [path])]);
       return (await options.mask(stdout, request.scope)).text;
     },
     /** A commit's message and patches, without those of secret files. */
     async show({ ref, ...request }: HistoryRequest & { ref: string }): Promise<string> {
-      const args = ['show', ...plain, header, '--find-renames', '-m', '--first-parent', '--patch'];
+      const args = ['show', ...header, ...diffOptions, '-m', '--first-parent', '--patch'];
       // A blob or a tree would be shown as it is, whatever file it is of.
       const commit = `${checkRef(ref)}^{commit}`;
       const { place, stdout, complete } = await run(request, [...args, commit, '--']);

@@ -44,7 +44,10 @@ const errorChars = 2_000;
 /** For one command. */
 const timeoutMs = 30_000;
 
-/** No setting of a repository may start a program: a checkout of a stranger's is looked at like any other. */
+/**
+ * No setting of a repository may start a program: a checkout of a stranger's is looked at like any other. Nor may one, the user's
+ * own included, change what is read out of git's answers.
+ */
 const harmless: readonly (readonly [string, string])[] = [
   ['core.fsmonitor', 'false'],
   ['core.hooksPath', '/dev/null'],
@@ -56,6 +59,9 @@ const harmless: readonly (readonly [string, string])[] = [
   ['credential.helper', ''],
   ['diff.external', ''],
   ['diff.submodule', 'short'],
+  ['diff.suppressBlankEmpty', 'false'],
+  ['i18n.logOutputEncoding', 'UTF-8'],
+  ['log.showRoot', 'true'],
   ['protocol.allow', 'never'],
 ];
 

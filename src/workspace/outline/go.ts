@@ -13,6 +13,8 @@ const syntax: ChainSyntax = {
   inside: node => {
     if (node.type === 'parenthesized_expression') return tree.named(node)[0];
     if (node.type === 'generic_type') return tree.field(node, 'type');
+    // `New[string]()` is parsed like `list[at]()`.
+    if (node.type === 'index_expression' && node.parent?.type === 'call_expression') return tree.field(node, 'operand');
     return node.type === 'unary_expression' && /^[&*]/.test(node.text) ? tree.field(node, 'operand') : undefined;
   },
 };
@@ -43,7 +45,7 @@ function resultOf(node: Node): Chain | undefined {
 function readParameters(sketch: Sketch, list: readonly Node[], scope: number): void {
   for (const parameter of list) {
     const type = parameter.type === 'parameter_declaration' ? typeOf(tree.field(parameter, 'type')) : undefined;
-    for (const name of tree.fields(parameter, 'name')) sketch.variable(scope, name.text, type);
+    for (const name of tree.fields(parameter, 'name')) sketch.variable(scope, name.text, type, 'typed');
   }
 }
 
@@ -63,7 +65,7 @@ function readStruct(sketch: Sketch, list: Node | undefined, scope: number, symbo
     const type = tree.field(member, 'type');
     const held = typeOf(type);
     const declared = tree.fields(member, 'name');
-    for (const name of declared) sketch.variable(scope, name.text, held);
+    for (const name of declared) sketch.variable(scope, name.text, held, 'typed');
     if (declared.length > 0 || !type || !held) continue;
     sketch.relation(symbol, 'embeds', chain(plainType(type) ?? type), member);
     sketch.variable(scope, (held.at(-1) ?? '?').replace('()', ''), held);
@@ -81,6 +83,12 @@ function readInterface(sketch: Sketch, type: Node, scope: number, symbol: number
       if (embedded) sketch.relation(symbol, 'embeds', chain(embedded), member);
     }
   }
+}
+
+/** Names that get who knows what. */
+function bindAll(sketch: Sketch, node: Node, field: string, scope: number): void {
+  const names = tree.namedIn(node, field).filter(({ type }) => type === 'identifier');
+  for (const name of names) sketch.variable(scope, name.text);
 }
 
 /** How Go is read. */
@@ -111,10 +119,11 @@ export const goReaders: Readers = {
     const targets = tree.namedIn(node, 'left');
     const values = tree.namedIn(node, 'right');
     const assigned = node.type === 'assignment_statement';
+    const how = assigned ? 'assigned' : 'typed';
     for (const [index, target] of targets.entries()) {
       if (target.type !== 'identifier' || target.text === '_') continue;
       const value = values.length === targets.length || index === 0 ? values[index] : undefined;
-      sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), assigned);
+      sketch.variable(place.scope, target.text, tree.heldBy(syntax, value), how);
     }
     for (const value of assigned ? values : []) tree.pass(syntax, sketch, value, place);
     return [...(assigned ? tree.insideAt(node, 'left', place) : []), ...tree.insideAt(node, 'right', place)];
@@ -123,15 +132,14 @@ export const goReaders: Readers = {
     const type = typeOf(tree.field(node, 'type'));
     const values = tree.namedIn(node, 'value');
     for (const [index, name] of tree.fields(node, 'name').entries()) {
-      sketch.variable(place.scope, name.text, type ?? tree.heldBy(syntax, values[index]));
+      sketch.variable(place.scope, name.text, type ?? tree.heldBy(syntax, values[index]), 'typed');
     }
     return tree.insideAt(node, 'value', place);
   },
-  range_clause: (sketch, node, place) => {
-    const names = tree.namedIn(node, 'left').filter(({ type }) => type === 'identifier');
-    for (const name of names) sketch.variable(place.scope, name.text);
+  ...tree.readersOf('range_clause receive_statement', (sketch, node, place) => {
+    bindAll(sketch, node, 'left', place.scope);
     return tree.fieldAt(node, 'right', place);
-  },
+  }),
   call_expression: tree.callReader(syntax, () => 'calls'),
   composite_literal: (sketch, node, place) => {
     const type = plainType(tree.field(node, 'type'));
@@ -142,13 +150,23 @@ export const goReaders: Readers = {
   import_spec: (sketch, node) => {
     const from = tree.stringText(tree.field(node, 'path'));
     const name = tree.field(node, 'name')?.text;
-    // A version at the end of a path is not the package's name.
-    const last = basename(from.replace(/\/v\d+$/, ''));
-    if (name !== '_') sketch.import(node, { local: name === '.' ? '*' : (name ?? last), from, name: '*' });
+    // A version at the end of a path is not the package's name, nor is what says that it is Go.
+    const last = basename(from.replace(/[/.]v\d+$/, '')).replace(/^go-|[-.]go$/g, '');
+    const local = name === '.' ? '*' : (name ?? last);
+    if (name !== '_') sketch.import(node, { local, from, name: '*', guessed: name === undefined });
+    return [];
+  },
+  package_clause: ({ outline }, node) => {
+    outline.packageName = tree.named(node)[0]?.text;
     return [];
   },
   return_statement: (sketch, node, place) =>
     tree.named(node).flatMap(list => tree.passesChildren(syntax)(sketch, list, place)),
   ...tree.readersOf('block if_statement for_statement', tree.block),
-  ...tree.readersOf('expression_switch_statement type_switch_statement select_statement', tree.block),
+  ...tree.readersOf('expression_switch_statement select_statement', tree.block),
+  type_switch_statement: (sketch, node, place) => {
+    const scope = sketch.open(place.scope, 'block');
+    bindAll(sketch, node, 'alias', scope);
+    return tree.childrenAt(node, { scope });
+  },
 };

@@ -1,5 +1,15 @@
 import type { Node } from 'web-tree-sitter';
-import type { CallKind, Chain, Import, Language, Outline, OutlineSymbol, Scope, TypeRelation } from './outline.ts';
+import type {
+  CallKind,
+  Chain,
+  Import,
+  Language,
+  Outline,
+  OutlineSymbol,
+  Scope,
+  TypeRelation,
+  Variable,
+} from './outline.ts';
 import { scopesAround } from './outline.ts';
 
 /** Where a reader of a language stands in the tree. */
@@ -36,6 +46,9 @@ export function createSketch(path: string, language: Language, root: Node) {
     relations: [],
     broken: root.hasError,
   };
+  /** Of each name in a scope the first two: more say no more. */
+  const firstTwo = new Map<string, readonly Variable[]>();
+  const variablesOf = (scope: number, name: string) => firstTwo.get(`${scope} ${name}`) ?? [];
   return {
     outline,
     /** Adds a symbol and answers its number. */
@@ -51,8 +64,12 @@ export function createSketch(path: string, language: Language, root: Node) {
       if (owner) owner.body = opened;
       return opened;
     },
-    variable: (scope: number, name: string, value?: Chain, assigned?: boolean) =>
-      void outline.variables.push({ scope, name, value, assigned }),
+    variable(scope: number, name: string, value?: Chain, how?: Variable['how']): void {
+      const variable = { scope, name, value, how };
+      outline.variables.push(variable);
+      firstTwo.set(`${scope} ${name}`, [...variablesOf(scope, name), variable].slice(0, 2));
+    },
+    variablesOf,
     call: (scope: number, target: Chain, kind: CallKind, node: Node) =>
       void outline.calls.push({ scope, target, kind, line: lineOf(node) }),
     import: (node: Node, entry: Omit<Import, 'line'>) => void outline.imports.push({ ...entry, line: lineOf(node) }),
@@ -66,6 +83,36 @@ export function membersAround({ outline }: Sketch, from: number): number | undef
   const method = scopesAround(outline, from).find(({ self }) => self)?.symbol;
   const owner = outline.symbols[method ?? -1]?.owner;
   return outline.symbols[owner ?? -1]?.body;
+}
+
+/**
+ * What a method sets a field to, as it is looked up from the class: a name of the method's own is taken for what it holds. Undefined:
+ * that is not known.
+ */
+export function fieldValue(
+  { outline, variablesOf }: Sketch,
+  from: number,
+  value: Chain | undefined,
+): Chain | undefined {
+  let [at, chain] = [from, value];
+  for (let left = maxChainLength; chain && left > 0; left--) {
+    const [first = '', ...rest]: Chain = chain;
+    const around = scopesAround(outline, at);
+    const inside = around.slice(
+      0,
+      around.findIndex(({ kind }) => kind === 'class'),
+    );
+    const self = inside.find(scope => scope.self)?.self;
+    if (self?.name === first) return [...self.type, ...rest];
+    const name = first.replace('()', '');
+    const [[held, other] = []] = inside
+      .map(({ number }) => variablesOf(number, name))
+      .filter(found => found.length > 0);
+    if (!held) return chain;
+    at = held.scope;
+    chain = other === undefined && first === name && held.value ? [...held.value, ...rest] : undefined;
+  }
+  return undefined;
 }
 
 /** A node to visit, and where it stands. */

@@ -65,7 +65,7 @@ export interface OutlineSymbol {
   body?: number;
   /** Number of the class, interface or object that it is a member of. */
   owner?: number;
-  /** Name of the type that a Go method belongs to: it may stand in another file. */
+  /** What a Go method belongs to, which may stand in another file, or a function that JavaScript hangs on something. */
   ownerName?: string;
   /** A signature without a body. */
   declared: boolean;
@@ -82,6 +82,8 @@ export interface Import {
   /** The name there; `*` for the module itself. */
   name: string;
   line: number;
+  /** The package may say another name for itself: this one is only the end of its path. */
+  guessed?: boolean;
 }
 
 /** A name that other files may use. */
@@ -101,8 +103,8 @@ export interface Variable {
   name: string;
   /** What it holds, where the source says so in place. */
   value?: Chain;
-  /** Set to this later: it is declared here or in a scope around. */
-  assigned?: boolean;
+  /** `typed`: that is its type, whatever it is set to. `assigned`: set to this later; it is declared here or in a scope around. */
+  how?: 'typed' | 'assigned';
 }
 
 export type CallKind = 'calls' | 'constructs' | 'passes' | 'renders';
@@ -134,6 +136,8 @@ export interface Outline {
   variables: Variable[];
   calls: Call[];
   relations: TypeRelation[];
+  /** What a Go file calls its package. */
+  packageName?: string;
   /** It has syntax errors: what they hide is missing. */
   broken: boolean;
 }

@@ -18,7 +18,7 @@ const syntax: ChainSyntax = {
 
 const chain = (node: Node): Chain => tree.chainOf(syntax, node);
 
-/** `Store`, `stores.Store`, `Store | None`, `Optional[Store]`. */
+/** `Store`, `stores.Store`, `Store | None`, `Optional[Store]`, and `"Store"`, which is declared later. */
 function typeOf(annotation: Node | undefined): Chain | undefined {
   let type = annotation?.type === 'type' ? tree.named(annotation)[0] : annotation;
   if (type?.type === 'binary_operator') {
@@ -29,6 +29,8 @@ function typeOf(annotation: Node | undefined): Chain | undefined {
     const parameter = tree.named(type)[1];
     return typeOf(parameter && tree.named(parameter)[0]);
   }
+  const quoted = type?.type === 'string' ? /^([\w.]+)(?: *\| *None)?$/.exec(tree.stringText(type))?.[1] : undefined;
+  if (quoted) return tree.called(quoted.split('.'));
   return type?.type === 'identifier' || type?.type === 'attribute' ? tree.called(chain(type)) : undefined;
 }
 
@@ -53,29 +55,30 @@ function readParameters(sketch: Sketch, parameters: readonly Node[], scope: numb
   for (const parameter of parameters) {
     const inner =
       tree.field(parameter, 'name') ?? (parameter.type === 'identifier' ? parameter : tree.named(parameter)[0]);
-    if (inner) sketch.variable(scope, inner.text.replace(/^\*+/, ''), typeOf(tree.field(parameter, 'type')));
+    if (inner) sketch.variable(scope, inner.text.replace(/^\*+/, ''), typeOf(tree.field(parameter, 'type')), 'typed');
   }
 }
 
 const readAssignment: Read = (sketch, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
-  const value = typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, right);
-  if (left?.type === 'identifier') sketch.variable(place.scope, left.text, value);
-  else if (left?.type === 'attribute') assignField(sketch, left, value, place);
+  const type = typeOf(tree.field(node, 'type'));
+  const value = type ?? tree.heldBy(syntax, right);
+  if (left?.type === 'identifier') sketch.variable(place.scope, left.text, value, type && 'typed');
+  else if (left?.type === 'attribute') assignField(sketch, left, value, place, type && 'typed');
   else bindAll(sketch, left, place);
   if (left?.type !== 'subscript') return tree.fieldAt(node, 'right', place);
   tree.pass(syntax, sketch, right, place);
   return [...tree.childrenAt(left, place), ...tree.fieldAt(node, 'right', place)];
 };
 
-function assignField(sketch: Sketch, left: Node, value: Chain | undefined, { scope }: Place): void {
+function assignField(sketch: Sketch, left: Node, value: Chain | undefined, { scope }: Place, how?: 'typed'): void {
   const target = chain(left);
   const [object, name] = target;
   const members = tree.membersAround(sketch, scope);
   if (target.length !== 2 || name === undefined || members === undefined) return;
   const around = scopesAround(sketch.outline, scope).find(({ self }) => self);
-  if (object === around?.self?.name) sketch.variable(members, name, value);
+  if (object === around?.self?.name) sketch.variable(members, name, tree.fieldValue(sketch, scope, value), how);
 }
 
 /** Names that a loop, a `with` or an unpacking binds to who knows what. */
@@ -86,6 +89,8 @@ function bindAll(sketch: Sketch, pattern: Node | undefined, { scope }: Place): v
     else if (node.type !== 'attribute' && node.type !== 'subscript') waiting.push(...tree.named(node));
   }
 }
+
+const readCall = tree.callReader(syntax, () => 'calls');
 
 /** How Python is read. */
 export const pythonReaders: Readers = {
@@ -121,7 +126,9 @@ export const pythonReaders: Readers = {
     bindAll(sketch, tree.field(node, 'alias'), place);
     return tree.childrenAt(node, place).slice(0, 1);
   },
-  call: tree.callReader(syntax, () => 'calls'),
+  call: (sketch, node, place) =>
+    // `super()` calls nothing by itself.
+    tree.field(node, 'function')?.text === 'super' ? [] : readCall(sketch, node, place),
   ...tree.readersOf('decorator list tuple set return_statement', tree.passesChildren(syntax)),
   pair: (sketch, node, place) => {
     tree.pass(syntax, sketch, tree.field(node, 'value'), place);

@@ -1,5 +1,5 @@
 import type { Node } from 'web-tree-sitter';
-import type { Chain, SymbolKind } from './outline.ts';
+import { type Chain, type SymbolKind, scopesAround } from './outline.ts';
 import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
 import * as tree from './outline-builder.ts';
 
@@ -85,7 +85,8 @@ function readExport({ outline }: Sketch, statement: Node): void {
   const isDefault = statement.children.some(child => child?.type === 'default');
   for (const name of declaredNames(declaration)) outline.exports.push({ as: isDefault ? 'default' : name, name, line });
   const value = tree.field(statement, 'value');
-  if (isDefault && value?.type === 'identifier') outline.exports.push({ as: 'default', name: value.text, line });
+  const named = value && (wrappedIn('default', value) ?? value);
+  if (isDefault && named?.type === 'identifier') outline.exports.push({ as: 'default', name: named.text, line });
   // A default export without a name of its own is called what it is.
   if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
     outline.exports.push({ as: 'default', name: 'default', line });
@@ -143,6 +144,10 @@ function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): s
   return 'default';
 }
 
+const readCall = tree.callReader(syntax, (node, callee) =>
+  node.type === 'new_expression' || callee.type === 'super' ? 'constructs' : 'calls',
+);
+
 const functionValues = new Set(['arrow_function', 'function_expression', 'generator_function']);
 
 /** The receiver in a function: arrows have that of what is around them. */
@@ -169,11 +174,11 @@ function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }
   const pattern = tree.field(parameter, 'pattern') ?? parameter;
   const type = typeOf(tree.field(parameter, 'type'));
   const names = boundNames(pattern);
-  for (const name of names) sketch.variable(scope, name, pattern.type === 'identifier' ? type : undefined);
+  for (const name of names) sketch.variable(scope, name, pattern.type === 'identifier' ? type : undefined, 'typed');
   const isField = tree.named(parameter).some(child => child.type === 'accessibility_modifier');
   const body = owner === undefined ? undefined : sketch.outline.symbols[owner]?.body;
   if (body !== undefined && (isField || parameter.children.some(child => child?.type === 'readonly'))) {
-    for (const name of names) sketch.variable(body, name, type);
+    for (const name of names) sketch.variable(body, name, type, 'typed');
   }
 }
 
@@ -190,7 +195,7 @@ function declareFunction(kind: SymbolKind, declared = false): Read {
 function declareType(kind: SymbolKind): Read {
   return (sketch, node, place) => {
     const name = tree.nameOf(node, 'default');
-    return enterType(sketch, node, place, sketch.symbol({ node, place: { scope: place.scope }, name, kind }));
+    return enterType(sketch, node, place, sketch.symbol({ node, place, name, kind }));
   };
 }
 
@@ -218,16 +223,32 @@ function relate(sketch: Sketch, symbol: number, kind: 'extends' | 'implements', 
   }
 }
 
+/** What a component is made from: `memo(forwardRef(function () {}))`, `connect(state)(Page)`. */
+function wrappedIn(name: string, value: Node): Node | undefined {
+  let node: Node | undefined = value;
+  while (node?.type === 'call_expression') node = tree.namedIn(node, 'arguments')[0];
+  return node !== value && /^(?:[A-Z]|default$)/.test(name) ? node : undefined;
+}
+
 /** A value that has a name: functions, classes and objects with functions become symbols of that name. */
 function readNamedValue(
   sketch: Sketch,
-  { node, name, value }: { node: Node; name: string; value: Node },
+  { node, name, value, ownerName }: { node: Node; name: string; value: Node; ownerName?: string },
   place: Place,
 ): Pending[] | undefined {
-  const kind: SymbolKind = place.owner === undefined ? 'function' : 'method';
+  const isFree = node.type === 'variable_declarator' || (place.owner ?? ownerName) === undefined;
+  const kind: SymbolKind = isFree ? 'function' : 'method';
   if (functionValues.has(value.type)) {
     const returns = typeOf(tree.field(value, 'return_type'));
-    return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, returns }));
+    return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, ownerName, returns }));
+  }
+  const wrapped = wrappedIn(name, value);
+  if (wrapped && functionValues.has(wrapped.type)) {
+    // What wraps it is called here.
+    const parts = readCall(sketch, value, place).map(([part]) => part);
+    const outer = parts.flatMap(part => (part.type === 'arguments' ? tree.named(part).slice(1) : part));
+    const inner = enterFunction(sketch, wrapped, place, sketch.symbol({ node, place, name, kind }));
+    return [...outer.map((part): Pending => [part, { scope: place.scope }]), ...inner];
   }
   if (value.type === 'class')
     return enterType(sketch, value, place, sketch.symbol({ node, place, name, kind: 'class' }));
@@ -239,6 +260,11 @@ function readNamedValue(
 
 const holdsFunction = (part: Node): boolean =>
   part.type === 'method_definition' || functionValues.has(tree.field(part, 'value')?.type ?? '');
+
+function readVariable(sketch: Sketch, { scope }: Place, name: string, node: Node): void {
+  const type = typeOf(tree.field(node, 'type'));
+  sketch.variable(scope, name, type ?? tree.heldBy(syntax, tree.field(node, 'value')), type && 'typed');
+}
 
 const readDeclarator: Read = (sketch, node, place) => {
   const pattern = tree.field(node, 'name');
@@ -254,8 +280,8 @@ const readDeclarator: Read = (sketch, node, place) => {
   }
   const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  sketch.variable(place.scope, pattern.text, typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, value));
-  return tree.fieldAt(node, 'value', place);
+  readVariable(sketch, place, pattern.text, node);
+  return tree.fieldAt(node, 'value', { scope: place.scope });
 };
 
 const readField: Read = (sketch, node, place) => {
@@ -269,28 +295,54 @@ const readField: Read = (sketch, node, place) => {
     if (scope) scope.self = self;
     return inside;
   }
-  sketch.variable(place.scope, name, typeOf(tree.field(node, 'type')) ?? tree.heldBy(syntax, value));
+  // One without a type and a value says nothing: what a method sets it to does.
+  if (value || tree.field(node, 'type')) readVariable(sketch, place, name, node);
   return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
 };
+
+/** `app.use = function () {}`, `Store.prototype.save = function () {}`, `this.close = () => {}`. */
+function readHungFunction(
+  sketch: Sketch,
+  { node, left, right }: Record<'node' | 'left' | 'right', Node>,
+  place: Place,
+) {
+  const [, object, name] = /^([\w$.]+?)(?:\.prototype)?\.([\w$#]+)$/.exec(left.text) ?? [];
+  if (!object || !name || !functionValues.has(right.type)) return undefined;
+  const { outline } = sketch;
+  const method = object === 'this' ? scopesAround(outline, place.scope).find(({ self }) => self)?.symbol : undefined;
+  const owner = outline.symbols[method ?? -1]?.owner;
+  const ownerName = object === 'this' ? undefined : object;
+  return readNamedValue(sketch, { node, name, value: right, ownerName }, { scope: place.scope, owner });
+}
 
 const readAssignment: Read = (sketch, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
   if (!left || !right) return tree.childrenAt(node, place);
   const name = readExportedAssignment(sketch, left, right);
-  const inside = name ? readNamedValue(sketch, { node, name, value: right }, { scope: place.scope }) : undefined;
+  const inside = name
+    ? readNamedValue(sketch, { node, name, value: right }, { scope: place.scope })
+    : readHungFunction(sketch, { node, left, right }, place);
   if (inside) return inside;
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
   const members = property === undefined ? undefined : tree.membersAround(sketch, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, tree.heldBy(syntax, right), true);
+  if (left.type === 'identifier') sketch.variable(place.scope, left.text, tree.heldBy(syntax, right), 'assigned');
   else if (property !== undefined && members !== undefined)
-    sketch.variable(members, property, tree.heldBy(syntax, right));
+    sketch.variable(members, property, tree.fieldValue(sketch, place.scope, tree.heldBy(syntax, right)));
   else tree.pass(syntax, sketch, right, place);
   return [
     [left, place],
     [right, place],
   ];
+};
+
+/** `namespace A {}`: what it declares is known by its name inside, and as a member outside. */
+const readNamespace: Read = (sketch, node, place) => {
+  const symbol = sketch.symbol({ node, place, name: tree.nameOf(node), kind: 'object' });
+  const scope = sketch.open(place.scope, 'block', symbol);
+  const owner = ({ type }: Node) => (/declaration$|^export_statement$/.test(type) ? symbol : undefined);
+  return tree.namedIn(node, 'body').map(child => [child, { scope, owner: owner(child) }]);
 };
 
 /** A block of which one field binds names. */
@@ -320,17 +372,13 @@ export const typescriptReaders: Readers = {
   ),
   ...tree.readersOf('class_declaration abstract_class_declaration', declareType('class')),
   interface_declaration: declareType('interface'),
+  internal_module: readNamespace,
   ...tree.readersOf('type_alias_declaration enum_declaration', declareType('type')),
   variable_declarator: readDeclarator,
   ...tree.readersOf('public_field_definition field_definition property_signature', readField),
   pair: (sketch, node, place) => (place.owner === undefined ? tree.pairReader(syntax) : readField)(sketch, node, place),
   ...tree.readersOf('object array jsx_expression return_statement decorator', tree.passesChildren(syntax)),
-  ...tree.readersOf(
-    'call_expression new_expression',
-    tree.callReader(syntax, (node, callee) =>
-      node.type === 'new_expression' || callee.type === 'super' ? 'constructs' : 'calls',
-    ),
-  ),
+  ...tree.readersOf('call_expression new_expression', readCall),
   ...tree.readersOf('jsx_opening_element jsx_self_closing_element', (sketch, node, place) => {
     const name = tree.field(node, 'name');
     // Lower-case names are the platform's own elements.

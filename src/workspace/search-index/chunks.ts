@@ -94,7 +94,8 @@ function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {
     if (!last || (to >= from && to - last.from >= shortLines)) out.push({ from, to: Math.min(to, count), name });
     else {
       if (to >= from) last.to = to;
-      last.name = `${last.name} ${name}`;
+      // Names that several share, as members share their class's, count once.
+      last.name = [...new Set(`${last.name} ${name}`.split(' '))].join(' ');
     }
     from = Math.max(from, to + 1);
   }

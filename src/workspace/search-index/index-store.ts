@@ -109,7 +109,7 @@ export class IndexStore {
   }
 
   remove(paths: readonly string[]): void {
-    this.#whole(() => this.#drop(paths));
+    if (paths.length > 0) this.#whole(() => this.#drop(paths));
   }
 
   clear(): void {
@@ -125,10 +125,13 @@ export class IndexStore {
     };
   }
 
+  /** Files that come near a question. */
+  near = (question: string): string[] => this.#near(question).best.map(({ item }) => item);
+
   /** Files that are not cut yet: those that come near a question or, without one, any. */
   uncut({ question, limit }: Extract<IndexJob, { op: 'uncut' }>): string[] {
     const files = this.files();
-    const found = question === undefined ? [...files.keys()] : this.#near(question).best.map(({ item }) => item);
+    const found = question === undefined ? [...files.keys()] : this.near(question);
     return found.filter(path => files.get(path)?.isCut === false).slice(0, limit);
   }
 

@@ -19,7 +19,7 @@ import type { FileToCut, IndexFailure, IndexJob, IndexResults, IndexThreadOption
 import { type FileToPut, type IndexedFile, IndexStore, wholeChange } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
-const version = 2;
+const version = 3;
 
 const lockWaitMs = 10_000;
 
@@ -145,7 +145,7 @@ async function look(
   // What was not seen is gone, or no longer allowed; where not all was looked at, it may still be there.
   const complete = !skipped.some(({ code }) => code === 'too_many_files');
   const gone = complete ? before.filter(path => !brought.seen.has(path)) : [];
-  if (gone.length > 0) into.remove(gone);
+  into.remove(gone);
   const indexed = (early?.indexed ?? 0) + brought.indexed;
   // Looking at files that are as they were is over before anybody wonders.
   if (indexed > 0) tell(paths.length, paths.length);
@@ -158,6 +158,7 @@ async function bringIn(
   paths: readonly string[],
   signal: AbortSignal,
   tell: (done: number, total: number) => void = () => undefined,
+  isLook = true,
 ) {
   const known = into.files();
   const seen = new Set<string>();
@@ -222,7 +223,7 @@ async function bringIn(
         }
         await setImmediate();
         // Who asks something meanwhile goes first.
-        await Promise.all([...begun.values()].map(({ isLook, ended }) => (isLook ? undefined : ended)));
+        if (isLook) await Promise.all([...begun.values()].map(each => (each.isLook ? undefined : each.ended)));
         throwIfAborted(signal);
       }
     }
@@ -243,7 +244,11 @@ function isSame(path: string, { size, mtimeMs }: IndexedFile): boolean {
 }
 
 /** The texts of files that are to be cut, as they stand on the disk. */
-async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>): Promise<FileToCut[]> {
+async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>, signal: AbortSignal) {
+  // A look that goes on may not have come to them yet, and their lines are told.
+  const near = job.question === undefined ? [] : from.near(job.question);
+  const { seen } = await bringIn(from, near, signal, undefined, false);
+  from.remove(near.filter(path => !seen.has(path)));
   const texts: FileToCut[] = [];
   let chars = 0;
   for (const path of from.uncut(job)) {
@@ -271,7 +276,7 @@ async function answerTo(id: number, job: IndexJob, signal: AbortSignal): Promise
     case 'look':
       return look(store, job, signal, (done, total) => port?.postMessage({ id, progress: { done, total } }));
     case 'uncut':
-      return uncut(store, job);
+      return uncut(store, job, signal);
     case 'cut':
       return store.cut(job.files, symbolsIn);
     case 'counts':

@@ -51,7 +51,9 @@ const deepest = 20;
 function symbolsOf({ symbols, scopes }: Outline): FoundSymbol[] {
   const depthOf = (owner: number | undefined, depth = 0): number =>
     owner === undefined || depth === deepest ? depth : depthOf(symbols[owner]?.owner, depth + 1);
-  const outer = symbols.filter(({ scope }) => scopes[scope]?.kind === 'file' || scopes[scope]?.kind === 'class');
+  const outer = symbols.filter(
+    ({ scope, owner }) => owner !== undefined || ['file', 'class'].includes(scopes[scope]?.kind ?? ''),
+  );
   return outer
     .map(({ name, kind, from, to, owner, ownerName }): FoundSymbol => {
       const fullName = ownerName === undefined ? name : `${ownerName}.${name}`;

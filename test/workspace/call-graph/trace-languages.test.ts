@@ -1,4 +1,5 @@
-import { describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import { edgesOf, fixture, openEndsOf, trace } from './trace-fixture.ts';
 
 const sorted = (lines: readonly string[]) => [...lines].sort();
@@ -159,5 +160,231 @@ describe('Go: the call graph of a small module', () => {
     ]);
     const main = await trace({ root, target: 'main()' });
     expect(openEndsOf(main)).toContain('main → fmt.Println main.go:11 package');
+  });
+});
+
+describe('what other projects are written like', () => {
+  let project: TempProject | undefined;
+  afterEach(() => project?.dispose());
+
+  async function traced(target: string, files: Record<string, string>) {
+    project = await tempProject(files);
+    return trace({ root: project.root, target });
+  }
+
+  it('knows what a Python field holds that was handed to the constructor, and what super() and cls() are', async () => {
+    const found = await traced('Shop.open', {
+      'store.py': 'class Store:\n  def load(self): pass\n',
+      'shop.py': `from store import Store
+class Base:
+  @classmethod
+  def make(cls, store):
+    return cls(store)
+  def open(self): pass
+class Shop(Base):
+  def __init__(self, store: Store, other):
+    first = store
+    self.store = first
+    self.other = other
+    self.again = self.store
+    self.self = self.self.self
+    self.later: "Later | None" = None
+  def open(self):
+    self.later.shut()
+    super().open()
+    self.store.load()
+    self.again.load()
+    self.other.unlock()
+    self.self.close()
+    self.make(1)
+class Later:
+  def shut(self): pass
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'Shop.open calls Later.shut shop.py:16',
+        'Shop.open calls Base.open shop.py:17',
+        'Shop.open calls Store.load shop.py:18,19',
+        'Shop.open calls Base.make shop.py:22',
+        'Base.make constructs Base shop.py:5',
+        'Shop extends Base shop.py:7',
+      ]),
+    );
+    expect(openEndsOf(found)).toEqual([
+      'Shop.open → self.other.unlock shop.py:20 run_time',
+      'Shop.open → self.self.close shop.py:21 run_time',
+    ]);
+  });
+
+  it('takes a declared type for what a TypeScript variable or field is, whatever it is set to', async () => {
+    const found = await traced('Shop.open', {
+      'shop.ts': `interface Store { load(): void }
+class Disk implements Store { load() {} }
+class Shop {
+  private store: Store;
+  kept;
+  static loop = Shop.loop.next();
+  constructor(store: Store, kept: Disk) { this.store = store; this.kept = kept; this.close = () => { this.open(); }; }
+  open() {
+    this.store.load();
+    this.kept.load();
+    let disk: Disk | undefined = find();
+    disk = other();
+    disk.load();
+    Shop.loop.end();
+  }
+}
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'Shop.open calls Store.load shop.ts:9 ?',
+        'Shop.open calls Disk.load shop.ts:9 ?',
+        'Shop.open calls Disk.load shop.ts:10,13',
+        'Shop.close calls Shop.open shop.ts:7',
+      ]),
+    );
+    expect(openEndsOf(found)).toContain('Shop.open → Shop.loop.end shop.ts:14 run_time');
+  });
+
+  it('finds functions that JavaScript hangs on objects and prototypes, and what they call', async () => {
+    const found = await traced('app.handle', {
+      'app.js': `var app = exports = module.exports = {};
+app.handle = function (req) { this.next(req); finish(); };
+app.next = function () {};
+function Route() {}
+Route.prototype.run = function () { app.handle(1); };
+function finish() {}
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'app.handle calls app.next app.js:2 ?',
+        'app.handle calls finish app.js:2',
+        'Route.run calls app.handle app.js:5 ?',
+      ]),
+    );
+  });
+
+  it('follows calls into TypeScript namespaces and within them', async () => {
+    const found = await traced('main', {
+      'names.ts': `export namespace Names {
+  export function join() { return check(); }
+  const check = () => 1;
+  export class Full { show() {} }
+}
+`,
+      'main.ts': `import { Names } from './names.ts';
+function main() { Names.join(); new Names.Full().show(); }
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'main calls Names.join main.ts:2',
+        'main constructs Names.Full main.ts:2',
+        'main calls Names.Full.show main.ts:2',
+        'Names.join calls Names.check names.ts:2',
+      ]),
+    );
+    expect(openEndsOf(found)).toEqual([]);
+  });
+
+  it('knows a Go package by the name that it gives itself, generic functions, and what a switch or a channel binds', async () => {
+    const found = await traced('main', {
+      'go.mod': 'module example.org/shop\n',
+      'go-store/store.go': `package storage
+
+type Disk[T any] struct{}
+
+func (d *Disk[T]) Load() {}
+
+func New[T any]() *Disk[T] { return &Disk[T]{} }
+`,
+      'main.go': `package main
+
+import (
+	"example.org/shop/go-store"
+	"gopkg.in/yaml.v3"
+)
+
+func main() {
+	disk := storage.New[int]()
+	disk.Load()
+	switch each := any(disk).(type) {
+	case string:
+		each.Close()
+	}
+	select {
+	case got := <-ready:
+		got.Open()
+	}
+	yaml.Marshal(disk)
+}
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'main calls New main.go:9',
+        'main calls Disk.Load main.go:10',
+        'New constructs Disk go-store/store.go:7',
+      ]),
+    );
+    expect(sorted(openEndsOf(found))).toEqual(
+      sorted([
+        'main → any main.go:11 undeclared',
+        'main → each.Close main.go:13 run_time',
+        'main → got.Open main.go:17 run_time',
+        'main → yaml.Marshal main.go:19 package',
+      ]),
+    );
+  });
+
+  it('finds what is imported from where a project begins, and takes no file of another language for it', async () => {
+    const found = await traced('main()', {
+      'web/src/lib/store.ts': 'export const save = () => 1;\n',
+      'web/src/lib/store.py': 'def save(): pass\n',
+      'web/src/lib/store/store.go': 'package store\n\nfunc save() {}\n',
+      'web/src/pages/main.ts': `import { save } from '@/lib/store';
+import { save as again } from 'src/lib/store';
+import { gone } from '~/lib/gone';
+import { map } from 'lodash/map';
+function main() { save(); again(); gone(); map(); }
+`,
+      'web/src/lib/other.py': 'from store import save\ndef main(): save()\n',
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'main in web/src/pages/main.ts calls save in web/src/lib/store.ts web/src/pages/main.ts:5',
+        'main in web/src/lib/other.py calls save in web/src/lib/store.py web/src/lib/other.py:2',
+      ]),
+    );
+    expect(openEndsOf(found)).toEqual([
+      'main in web/src/pages/main.ts → gone web/src/pages/main.ts:5 not_read',
+      'main in web/src/pages/main.ts → map web/src/pages/main.ts:5 package',
+    ]);
+  });
+
+  it('finds components that are wrapped, where they are declared and where they are exported', async () => {
+    const found = await traced('Card', {
+      'card.tsx': `import { forwardRef, memo } from 'react';
+const Inner = memo(forwardRef(function Inner() { track(); return null; }), () => same());
+function Card() { return <Inner />; }
+function track() {}
+function same() {}
+export default memo(Card);
+`,
+      'page.jsx': "import Shown from './card';\nexport const Page = observer(() => <Shown />);\n",
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'Card renders Inner card.tsx:3',
+        'Inner calls track card.tsx:2',
+        'Page renders Card page.jsx:2',
+        '(top level) in card.tsx passes Card card.tsx:6',
+      ]),
+    );
+    const { traced: dependents } = await trace({ root: project?.root ?? '', target: 'same', mode: 'dependencies' });
+    expect(dependents?.drawing).toContain('(top level) in card.tsx → calls same  at card.tsx:2');
   });
 });

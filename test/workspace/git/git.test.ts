@@ -5,7 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemEnvironment } from '../../../src/app/system-environment.ts';
 import { createMask } from '../../../src/observability/secret-masking.ts';
 import type { ChangesRequest } from '../../../src/workspace/git/changes.ts';
-import { createGit, type Git } from '../../../src/workspace/git/git.ts';
+import { createGit, createGitHistory, type Git } from '../../../src/workspace/git/git.ts';
+import type { GitOptions } from '../../../src/workspace/git/run-git.ts';
 import { createSandbox } from '../../../src/workspace/sandbox.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
 
@@ -14,11 +15,14 @@ let root: string;
 let repo: GitRepository;
 let git: Git;
 
-function gitFor(roots: string[]): Git {
+function optionsFor(roots: string[]): GitOptions {
   const { mask } = createMask({ secret: 'test', keys: [] });
   const sandbox = createSandbox({ roots, allowSecrets: false });
-  return createGit({ ...systemEnvironment(), sandbox, mask });
+  return { ...systemEnvironment(), sandbox, mask };
 }
+
+const gitFor = (roots: string[]): Git => createGit(optionsFor(roots));
+const historyFor = (roots: string[]) => createGitHistory(optionsFor(roots));
 
 const wanted = (more: Partial<ChangesRequest> = {}): ChangesRequest => ({
   path: root,
@@ -128,7 +132,9 @@ describe('the changes of a repository', () => {
     await repo.write('a.ts', 'ours\n');
     await repo.commit();
     await expect(repo.git('merge', 'other')).rejects.toThrow();
-    expect((await only()).conflicted).toEqual(['a.ts']);
+    const { conflicted, files } = await only();
+    expect(conflicted).toEqual(['a.ts']);
+    expect(files.map(({ area, status }) => `${area} ${status}`)).toEqual(['staged conflicted', 'unstaged conflicted']);
   });
 });
 
@@ -271,6 +277,14 @@ describe('secrets in a change', () => {
     expect(file?.secrets).toMatchObject([{ line: 4 }]);
   });
 
+  it('are told by their line, also where settings have git write empty lines without a mark', async () => {
+    await repo.git('config', 'diff.suppressBlankEmpty', 'true');
+    await repo.write('blank.ts', 'a\n\nb\n\nc\n');
+    await repo.commit();
+    await repo.write('blank.ts', `a\n\nb\n\nc\nconst token = '${token}';\n`);
+    expect((await only()).files[0]?.secrets).toMatchObject([{ line: 6 }]);
+  });
+
   it('are found when they stand in several lines, and are no news when they are taken out', async () => {
     const body = Array.from({ length: 6 }, (_, at) => `${'MIIEvQIBADANBgkqhkiG9w0BAQEFAASC'.repeat(2)}${at}`);
     const pem = ['-----BEGIN PRIVATE KEY-----', ...body, '-----END PRIVATE KEY-----', ''].join('\n');
@@ -292,6 +306,20 @@ describe('secrets in a change', () => {
     expect((await only()).files).toMatchObject([{ path: '.env', secretFile: true, secrets: [] }]);
     expect((await only()).files[0]?.patch).toBeUndefined();
   });
+});
+
+it('shows a commit without its secret files, and all of the others, whatever the settings of git', async () => {
+  await repo.write('.env', 'NAME=value\n');
+  await repo.write('b.ts', 'new\n');
+  await repo.commit('Größe');
+  const plain = await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD' });
+  expect(plain).toContain('diff of .env: left out, it is a secret file');
+  expect(plain).toContain('+++ b/b.ts');
+  const settings = { 'diff.noprefix': 'true', 'log.showRoot': 'false', 'i18n.logOutputEncoding': 'ISO-8859-1' };
+  for (const [name, value] of Object.entries(settings)) await repo.git('config', name, value);
+  expect(await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD' })).toBe(plain);
+  const first = await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD~1' });
+  expect(first).toContain('+++ b/a.ts');
 });
 
 it('is ended with the call', async () => {

@@ -98,6 +98,15 @@ describe('the search index', () => {
     expect((await search('shipParcel'))[0]).toBe('src/parcel.ts:1-12');
   });
 
+  it('names the lines of a file as it is now, also before a look came to it, and none of one that is gone', async () => {
+    await refresh();
+    expect((await search('refundPayment'))[0]).toBe('src/refund.ts:1-3');
+    await project.write('src/refund.ts', `${'// filler\n'.repeat(100)}${files['src/refund.ts']}`);
+    expect((await search('refundPayment'))[0]).toBe('src/refund.ts:53-103');
+    await project.remove('src/refund.ts');
+    expect((await search('refundPayment')).join()).not.toContain('src/refund.ts');
+  });
+
   it('names the lines of the file, also behind a secret of several lines', async () => {
     await indexes.close();
     const { mask } = createMask({ secret: 'pepper', keys: [] });
@@ -118,6 +127,15 @@ describe('the search index', () => {
     const refunds = await search('How does a refund payment work?');
     expect(refunds[0]).toBe('src/refund.ts:1-3');
     expect(refunds).toContain('docs/guide.md:1-7');
+  });
+
+  it('finds a long class by its name where it is declared', async () => {
+    const method = (name: string, lines: number) =>
+      [`  ${name}() {`, ...Array.from({ length: lines }, (_, at) => `    this.run(${at});`), '  }'].join('\n');
+    const members = [method('constructor', 30), method('weigh', 8), method('label', 8), method('post', 70)];
+    await project.write('src/long.ts', `export class Carrier {\n  // What brings parcels.\n${members.join('\n')}\n}\n`);
+    await refresh();
+    expect((await search('Carrier'))[0]).toBe('src/long.ts:1-34');
   });
 
   it('holds nothing that is ignored or secret, and no secret in clear', async () => {
