@@ -183,6 +183,12 @@ export interface Thread extends ThreadHead {
   workflows: Record<string, WorkflowState>;
 }
 
+/** What a fork is without where the thread that it begins with is gone; undefined: nothing. */
+export function lostBeginning({ turns, seq }: Pick<Thread, 'turns' | 'seq'>): string | undefined {
+  const lost = (turns[0]?.seq ?? seq + 1) - 1;
+  return lost > 0 ? `Turns 1 to ${lost} of this thread are gone with the one that it was forked off.` : undefined;
+}
+
 /** A fork keeps whole exchanges: whether one is complete with this turn. */
 export function endsExchange({ turns }: Pick<Thread, 'turns'>, { seq, exchange, status }: StoredTurn): boolean {
   const next = turns[turns.findIndex(turn => turn.seq === seq) + 1];

@@ -36,7 +36,7 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
   }
   /** For history and files together. */
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
-  /** The most that history may take; above it the thread is compacted. What it leaves is for files. */
+  /** The most that history may take where new files need the rest; above it the thread is compacted. */
   const history = Math.floor(rest * (isWide(window) ? 0.4 : 0.5));
   return { window, answer, reserved, rest, history };
 }

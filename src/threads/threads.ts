@@ -3,7 +3,7 @@ import { type AppError, inputError, isAppError, warnFrom } from '../core/errors.
 import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId, tidyId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn } from '../core/thread.ts';
+import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
 import { createThreadLocks, type LeaseOptions, type WithThreadLock } from './locks.ts';
 
@@ -307,9 +307,10 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
     /** A new thread that begins with the turns up to `upToSeq` of another one; its own turns are numbered on from there. */
     async fork(thread: Thread, upToSeq: number, title: string): Promise<ThreadHead> {
-      const parent = { thread: thread.id, seq: upToSeq };
-      const child = { ...newHead({ ...headOf(thread), title }), parent, seq: upToSeq };
+      const begun = { parent: { thread: thread.id, seq: upToSeq }, seq: upToSeq };
+      const child = { ...newHead({ ...headOf(thread), title }), ...begun };
       await store.create(child);
+      for (const workflow of workflowsAt(thread, upToSeq)) await store.commit(child.id, { ...touch(child), workflow });
       return child;
     },
   };
@@ -317,6 +318,14 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
 
 const headOf = ({ turns: _turns, compactions: _compactions, workflows: _workflows, ...head }: Thread): ThreadHead =>
   head;
+
+/** The workflows of which no step came after a turn. What the others knew then is not kept. */
+function workflowsAt({ turns, workflows }: Thread, upToSeq: number): { tool: string; state: WorkflowState }[] {
+  const isLater = (tool: string) =>
+    turns.some(({ seq, status, toolName }) => seq > upToSeq && status === 'done' && toolName === tool);
+  const states = Object.entries(workflows).map(([tool, state]) => ({ tool, state }));
+  return states.filter(({ tool }) => !isLater(tool));
+}
 
 function withChange(thread: Thread, change: ThreadChange, seq: number): Thread {
   const { exchange, workflow, compaction } = change;

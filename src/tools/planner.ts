@@ -102,7 +102,12 @@ function withStep(entries: readonly Entry[], step: Step, args: Arguments): Entry
     return entries.map(entry =>
       entry === old ? { ...entry, text: step.step, revisedBy: [...entry.revisedBy, step.stepNumber] } : entry,
     );
-  return [...entries, { step: step.stepNumber, text: step.step, ...placeOf(entries, args), revisedBy: [] }];
+  const added = { step: step.stepNumber, text: step.step, ...placeOf(entries, args), revisedBy: [] };
+  // A step that is sent again, word for word, is in the plan already.
+  const isThere = entries.some(
+    ({ step, text, branch }) => step === added.step && text === added.text && branch === args.branch_id,
+  );
+  return isThere ? [...entries] : [...entries, added];
 }
 
 /** A step belongs to the branch it names. One that marks a branch point and names no branch is part of the trunk. */

@@ -4,7 +4,15 @@ import { type ActionContext, defineTool } from '../calls/tool.ts';
 import { inputError, isAppError, missingError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
-import { cursorBehind, endsExchange, pageBehind, type Thread, type ThreadHead, type Turn } from '../core/thread.ts';
+import {
+  cursorBehind,
+  endsExchange,
+  lostBeginning,
+  pageBehind,
+  type Thread,
+  type ThreadHead,
+  type Turn,
+} from '../core/thread.ts';
 import { roundedUsd } from '../core/usage.ts';
 
 /** Of a reply's room: what a page's turns take; the rest is for what stands around them. */
@@ -122,7 +130,8 @@ async function read(thread: Thread, cursor: string | undefined, replyTokens: num
     }
     skip = 0;
   }
-  return { status: 'success', ...headOf(thread), turns: thread.turns.length, transcript: page, next_cursor: next };
+  const facts = { ...headOf(thread), turns: thread.turns.length, note: lostBeginning(thread) };
+  return { status: 'success', ...facts, transcript: page, next_cursor: next };
 }
 
 const modelOf = (turn: Turn | undefined): string | undefined =>

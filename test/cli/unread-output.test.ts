@@ -65,6 +65,18 @@ describe('a command whose output cannot be written', () => {
     expect(await storedTurns()).toContain('The answer that was paid for.');
   });
 
+  it.each([
+    ['to a reader that has seen enough', () => 'pipe' as const, [0, '']],
+    ['on a full disk', full, [1, 'The output cannot be written (ENOSPC: no space left on device, write).\n']],
+  ])('ends an export %s without a fault of its own', async (_name, output, outcome) => {
+    vendor.script({ answer: 'A long answer. '.repeat(20_000) });
+    await start(['ask', 'Why?'], ['pipe', 'pipe']).ended;
+    const { child, told, ended } = start(['export', 'last'], [output(), 'pipe']);
+    child.stdout?.destroy();
+    const [code] = await ended;
+    expect([code, told.err]).toEqual(outcome);
+  });
+
   it('interrupts its call when its terminal hangs up', async () => {
     vendor.script({ answer: 'Late.', when: new Promise(() => undefined) });
     const { child, ended } = start(['ask', 'Why?'], ['pipe', 'pipe']);

@@ -59,4 +59,22 @@ describe('a fork', () => {
     const grandchild = await fork(child, child.seq);
     expect(grandchild.compactions.map(({ summary }) => summary)).toEqual(['one and two', 'the first three']);
   });
+
+  it('goes on with the workflows of which no step came after its beginning', async () => {
+    let root = await say(threads.start(place, 'chat'), 'one');
+    for (const tool of ['planner', 'debug']) {
+      const exchange = threads.newExchange();
+      const turns = root.turns.map(turn => ({ ...turn, exchange, seq: root.seq + 1, toolName: tool }));
+      root = await threads.add(root, exchange, {
+        turns: turns.slice(0, 1),
+        status: 'done',
+        workflow: { tool, state: { tool } },
+      });
+    }
+    expect((await fork(root, 1)).workflows).toEqual({});
+    expect((await fork(root, 2)).workflows).toEqual({ planner: { tool: 'planner' } });
+    const whole = await fork(root, 3);
+    expect(whole.workflows).toEqual({ planner: { tool: 'planner' }, debug: { tool: 'debug' } });
+    expect((await fork(await say(whole, 'more'), 4)).workflows).toEqual(whole.workflows);
+  });
 });

@@ -91,6 +91,14 @@ describe('planner', () => {
     for (const text of ['one', 'two', 'x', 'end']) expect(plan).toContain(`\n\n${text}`);
   });
 
+  it('has a step once that is sent twice, as after a restart', async () => {
+    const inBranch = planStep(2, 3, 'go', { branch_id: 'a', branch_from_step: 1 });
+    const steps = [planStep(1, 3, 'go'), inBranch, inBranch, planStep(2, 3, 'go'), planStep(3, 3, 'end')];
+    const { continuation_id, plan } = await conduct(steps);
+    expect(plan.match(/\n\n(go|end)$/gm)).toEqual(['\n\ngo', '\n\ngo', '\n\nend', '\n\ngo']);
+    expect((await rig.call('planner', planStep(3, 3, 'end', { continuation_id }))).plan).toBe(plan);
+  });
+
   it('revises the step of the branch that is named, and by the field that it advises', async () => {
     const reply = await conduct([
       planStep(1, 4, 'start'),

@@ -164,20 +164,31 @@ function beginning(name: string, text: string, tokens: number): string | undefin
   return count >= leastLines ? cut(count) : undefined;
 }
 
+/** Of a file's text in a prompt: what the number of each line takes, about. */
+const lineTokens = 4;
+
+/** Tokens (o200k), about, of the files that do not stand in a prompt as they are now. */
+function newTokens(selection: Selection, files: readonly CollectedFile[]): number {
+  const inPrompt = promptFiles(selection);
+  const added = files.filter(({ path, sha256 }) => inPrompt.get(path)?.sha256 !== sha256);
+  return added.reduce((sum, { text, lines }) => sum + estimateTokens(text) + lineTokens * lines, 0);
+}
+
 /**
- * The turns that go into a prompt for a window, and may take `budget` tokens (o200k). A thread that outgrew its share is compacted,
- * to less and less until it fits; `compaction` is to be stored with the new turn.
+ * The turns that go into a prompt for a window. They may take `budget` tokens (o200k), and of `rest` what new files leave. A thread
+ * that outgrew that is compacted, to less and less until it fits; `compaction` is to be stored with the new turn.
  */
 function selectHistory(
   { maxTurns, clock }: CallServices,
   thread: Thread,
   window: number,
-  budget: number,
+  { budget, rest, files }: { budget: number; rest: number; files: readonly CollectedFile[] },
 ): { selection: Selection; compaction?: Compaction } {
   const now = clock.now();
   const forModel = windowClass(window);
   const selection = selectTurns(thread, forModel);
-  if (!exceedsHistoryBudget(selection, budget, maxTurns)) return { selection };
+  const fits = (tokens: number) => !exceedsHistoryBudget(selection, tokens, maxTurns);
+  if (fits(budget) || fits(rest - newTokens(selection, files))) return { selection };
   // Too many turns are too many for every window; too many tokens are so for this class and smaller ones.
   const forClass = selectionTokens(selection) > budget ? forModel : Number.MAX_SAFE_INTEGER;
   for (let target = budget; ; target /= 2) {
@@ -251,10 +262,9 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
   // What is made shorter for its price is so for that much room, and not for the whole window.
   const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
+  const room = { budget: budget.history / factor, rest: budget.rest / factor, files: collected.files };
   const history: ReturnType<typeof selectHistory> =
-    common.context === 'thread'
-      ? selectHistory(services, thread, shown, budget.history / factor)
-      : { selection: { turns: [] } };
+    common.context === 'thread' ? selectHistory(services, thread, shown, room) : { selection: { turns: [] } };
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
 

@@ -1,7 +1,7 @@
 import { type JsonObject, jsonOf } from '../../core/json.ts';
 import type { Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
-import { damagedTool, type Thread } from '../../core/thread.ts';
+import { damagedTool, lostBeginning, type Thread } from '../../core/thread.ts';
 import type { ParsedCall, ThreadedCall } from '../call-record.ts';
 import { maskArguments } from './redaction.ts';
 import type { CallServices } from './services.ts';
@@ -35,14 +35,15 @@ export async function withThread<Result>(
   const onWait = () => call.progress.stage('waiting for the thread');
   return threads.exclusively(found.id, { signal: call.signal, onWait }, async () => {
     const thread = announced(await threads.refresh(found));
-    return work({ ...call, warnings: [...call.warnings, ...damageWarning(thread)], thread });
+    return work({ ...call, warnings: [...call.warnings, ...lossWarnings(thread)], thread });
   });
 }
 
-/** What a continued thread lost to damage of its file: the caller may know it, and the model does not. */
-function damageWarning({ turns }: Thread): string[] {
-  const lost = turns.filter(({ toolName }) => toolName === damagedTool).map(({ seq }) => seq);
-  return lost.length === 0 ? [] : [`Damaged on the disk and lost: turn ${lost.join(', ')} of this thread.`];
+/** What a continued thread lost, to damage of its file too: the caller may know it, and the model does not. */
+function lossWarnings(thread: Thread): string[] {
+  const lost = thread.turns.filter(({ toolName }) => toolName === damagedTool).map(({ seq }) => seq);
+  const damage = lost.length === 0 ? [] : [`Damaged on the disk and lost: turn ${lost.join(', ')} of this thread.`];
+  return [...damage, lostBeginning(thread) ?? []].flat();
 }
 
 /** A call whose arguments and warnings have their secrets masked, keyed by `scope`: its thread, or the call itself. */

@@ -71,12 +71,16 @@ export function createOutput(stdout: NodeJS.WriteStream, stderr: NodeJS.WriteStr
         },
       };
     },
-    /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly. */
+    /** A file's content in pieces: unchanged unless it goes to a terminal. Waits for whoever reads slowly, and ends with who stops. */
     async pieces(text: AsyncIterable<string>): Promise<void> {
       const send = async (piece: string) => {
-        if (!stdout.write(piece)) await once(stdout, 'drain');
+        // What failed is told where all of the output is watched.
+        if (!stdout.write(piece)) await once(stdout, 'drain').catch(() => undefined);
       };
-      for await (const piece of text) await send(stdout.isTTY ? running.add(piece) : piece);
+      for await (const piece of text) {
+        if (stdout.errored) return;
+        await send(stdout.isTTY ? running.add(piece) : piece);
+      }
       await send(running.end());
     },
     document: (document: JsonObject): void => {

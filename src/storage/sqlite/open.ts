@@ -1,4 +1,14 @@
-import { chmodSync, existsSync, lstatSync, mkdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, dirname } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import { asError, errorCode, storageError } from '../../core/errors.ts';
@@ -83,8 +93,6 @@ export interface OpenOptions extends RepairOptions {
   maxBytes?: number;
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
-  /** The inode of the log of another file, which was in this place until now. */
-  formerLog?: number;
 }
 
 /**
@@ -109,14 +117,51 @@ export function sqliteOpen(options: OpenOptions) {
   }
 }
 
-/** SQLite would take the log of a file that another was moved over, such as a backup, for the new one's. */
-function setFormerLogAside({ file, formerLog, now, onWarning }: OpenOptions): void {
-  const found = statOf(file);
-  if (formerLog === undefined || inodeOf(`${file}-wal`) !== formerLog || !found?.isFile() || found.size === 0) return;
+/** Keeps the inode of the file that was opened last, and which log is its, for all processes. */
+const logOwner = (file: string): string => `${file}-log`;
+
+/** Tells a log from every other, also from its copy on another disk, whose inodes may be the same by chance. */
+function logOf(file: string): string | undefined {
+  const found = statOf(`${file}-wal`);
+  return found && `${found.ino}:${found.birthtimeMs}`;
+}
+
+function noteLogOwner(file: string): void {
+  const note = `${inodeOf(file)} ${logOf(file)}`;
+  if (readLogOwner(file) === note) return;
+  try {
+    writeFileSync(logOwner(file), note, { mode: 0o600 });
+  } catch {
+    // A wrong note would be worse than none.
+    rmSync(logOwner(file), { force: true });
+  }
+}
+
+function readLogOwner(file: string): string {
+  try {
+    return readFileSync(logOwner(file), 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+/**
+ * SQLite would take the log of a file that another was moved over, such as a backup, for the new one's. Neither does a new file in the
+ * place of a deleted one get its log: by the log, those that have the deleted one open would take the two for one.
+ */
+function setFormerLogAside({ file, now, onWarning }: OpenOptions): void {
+  const [owner, ownLog] = readLogOwner(file).split(' ');
+  const [found, log] = [statOf(file), logOf(file)];
+  if (log === undefined || log !== ownLog || String(found?.ino) === owner) return;
+  const isNew = !found?.isFile() || found.size === 0;
+  const isEmpty = logReader(file).frames === 0;
+  // What is left of a deleted file is saved from its log.
+  if (isNew && !isEmpty) return;
   const aside = freeName(`${file}-wal.former-${timeName(now)}`);
   renameSync(`${file}-wal`, aside);
   rmSync(`${file}-shm`, { force: true });
-  onWarning(`Another file was moved over ${file}. What was in the log of the one before is kept as ${aside}.`);
+  if (isEmpty) rmSync(aside);
+  else onWarning(`Another file was moved over ${file}. What was in the log of the one before is kept as ${aside}.`);
 }
 
 const timeName = (now: number): string => new Date(now).toISOString().replace(/[:.]/g, '-');
@@ -203,7 +248,8 @@ function open(options: OpenOptions, thorough: boolean) {
       const pages = Math.floor(maxBytes / Number(onlyValue(db, 'PRAGMA page_size')));
       db.exec(`PRAGMA max_page_count = ${Math.max(1, pages)}`);
     }
-    return { db, inode: inodeOf(file) ?? -1, log: inodeOf(`${file}-wal`), repaired: false };
+    noteLogOwner(file);
+    return { db, inode: inodeOf(file) ?? -1, repaired: false };
   } catch (error) {
     if (db.isOpen) db.close();
     throw error;

@@ -271,7 +271,8 @@ export function sqliteReader({ file, clock, onWarning, writer }: SqliteReaderOpt
   }
 
   async function open(): Promise<Held> {
-    if (writer.isReady()) {
+    // A later file is for the writer to make ready, under whatever number: that of the first one may be free again.
+    if (connections === 0 && writer.isReady()) {
       try {
         // Need not wait for what the writer is busy with: it made the file ready before.
         return connect();

@@ -57,8 +57,6 @@ const isDamaged = (outcome: Outcome): boolean => 'error' in outcome && isDamage(
 
 interface Held extends Transaction {
   inode: number;
-  /** The inode of its log. */
-  log: number | undefined;
   /** The file was damaged when it was opened. */
   repaired: boolean;
 }
@@ -179,10 +177,9 @@ class Writer {
     const held = this.#held;
     const isSame = held?.inode === inodeOf(this.#options.file);
     if (held && isSame && !thorough) return held;
-    const formerLog = isSame ? undefined : held?.log;
     this.#drop();
     const onWarning = (warning: string) => void this.#answers.push({ warning });
-    const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning, formerLog });
+    const opened = sqliteOpen({ ...this.#options, connect: this.#connect, now, thorough, onWarning });
     this.#held = { ...opened, writes: sqliteWrites(opened.db) };
     return this.#held;
   }

@@ -110,6 +110,8 @@ export async function* readRecords(open: OpenBytes, signal?: AbortSignal, most =
   let line = 0;
   for await (const text of fileLines(open, signal)) {
     line++;
+    // What an editor leaves at the end.
+    if (text === '' && inPlace.ended()) continue;
     if (line > most) throw tooLarge('The file', `${most} lines`);
     if (line === 1) checkHeader(text);
     const json = chain.open(text);

@@ -74,6 +74,30 @@ describe('a long conversation', () => {
     expect(reply.metadata.history.summarised).toBeGreaterThan(0);
   });
 
+  it('keeps a file that fits into the window, however much of it that takes, until new files need the room', async () => {
+    await start({
+      DEFAULT_MODEL: 'custom:tiny',
+      CUSTOM_API_URL: vendor.url,
+      CUSTOM_API_KEY: 'test-key',
+      CUSTOM_MODEL_NAME: 'tiny',
+      CUSTOM_CONTEXT_WINDOW: '32768',
+    });
+    vendor.byDefault({ answer: 'Noted.' });
+    const large = Array.from({ length: 1_100 }, (_, n) => `Fact ${n} is ${n * 7}.`).join('\n');
+    await project.write('large.md', large);
+    await project.write('other.md', large);
+    const large_md = { absolute_file_paths: ['large.md'] };
+    const { continuation_id } = (await chat('Read.', large_md)).continuation_offer;
+    for (const more of [{}, large_md]) {
+      const reply = await chat('And now?', { continuation_id, ...more });
+      expect(reply.metadata.history).toMatchObject({ summarised: 0 });
+      expect(last().split('│ Fact 1099 is 7693.')).toHaveLength(2);
+    }
+    const reply = await chat('And this?', { continuation_id, absolute_file_paths: ['other.md'] });
+    expect(reply.metadata.history).toMatchObject({ trimmed: 1 });
+    expect(reply.metadata.files.embedded).toEqual([project.path('other.md')]);
+  });
+
   it('trims an answer that is too long in its middle instead of dropping it', async () => {
     await start({
       DEFAULT_MODEL: 'custom:tiny',
@@ -86,7 +110,9 @@ describe('a long conversation', () => {
     vendor.byDefault({ answer: 'short' });
     vendor.script({ answer: long });
     const first = await chat('Tell me everything.');
-    const reply = await chat('And now?', { continuation_id: first.continuation_offer.continuation_id });
+    // What the long question leaves does not hold the answer.
+    const question = 'And what comes now? '.repeat(400);
+    const reply = await chat(question, { continuation_id: first.continuation_offer.continuation_id });
     expect(reply.isError, JSON.stringify(reply.error)).toBe(false);
     expect(last()).toContain('Line 0 of a long answer.');
     expect(last()).toContain('characters left out');
@@ -173,6 +199,20 @@ describe('continuation_id', () => {
     const again = await chat('Further right.', { continuation_id: reply.continuation_offer.continuation_id });
     expect(again.isError).toBe(false);
     expect(vendor.requests.at(-1)!.canonical.startsWith(vendor.requests.at(-2)!.canonical)).toBe(true);
+  });
+
+  it('says in a fork which turns went with its original', async () => {
+    await start();
+    const first = await chat('Root question.');
+    const { continuation_id } = first.continuation_offer;
+    const fork = await polylogue.call('threads', { action: 'fork', continuation_id });
+    const id = { continuation_id: fork.continuation_id };
+    expect((await chat('Aside.', id)).metadata.warnings).toBeUndefined();
+    expect((await polylogue.call('threads', { action: 'read', ...id })).note).toBeUndefined();
+    await polylogue.call('threads', { action: 'delete', continuation_id, confirm: true });
+    const lost = 'Turns 1 to 2 of this thread are gone with the one that it was forked off.';
+    expect((await chat('And now?', id)).metadata.warnings).toEqual([lost]);
+    expect((await polylogue.call('threads', { action: 'read', ...id })).note).toBe(lost);
   });
 
   it('is forked at its last answer where the question after that failed', async () => {

@@ -4,6 +4,7 @@ import {
   chmodSync,
   copyFileSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   readdirSync,
@@ -213,6 +214,19 @@ describe('the SQLite store', () => {
       await store.close();
       rmSync(place.file);
     }
+    expect(place.warnings).toEqual([]);
+  });
+
+  it('goes on in the same new file for all who had the one that was deleted, though its log was empty', async () => {
+    const [store, other] = [place.open(), place.open()];
+    for (const each of [store, other]) await threadWith(each, ['before']);
+    ask('PRAGMA wal_checkpoint(TRUNCATE)');
+    rmSync(place.file);
+    for (const each of [store, other, store]) await threadWith(each, ['after']);
+    for (const each of [store, other])
+      expect(await each.list({ owner: 'local', limit: 9, now: start })).toHaveLength(3);
+    expect(ask('PRAGMA integrity_check')).toBe('ok');
+    for (const each of [store, other]) await each.close();
     expect(place.warnings).toEqual([]);
   });
 
@@ -462,6 +476,61 @@ describe('the SQLite store', () => {
       expect(readdirSync(place.directory).filter(name => name.includes('.former'))).toHaveLength(1);
     },
   );
+
+  it.each([true, false])(
+    'is without that log to a process that opens it for the first time, too (log with changes: %s)',
+    async hasLog => {
+      const store = place.open();
+      const kept = await threadWith(store, ['kept']);
+      ask(`VACUUM INTO '${place.file}.backup'`);
+      const later = await threadWith(store, ['later']);
+      if (!hasLog) ask('PRAGMA wal_checkpoint(TRUNCATE)');
+      renameSync(`${place.file}.backup`, place.file);
+      const other = startSqliteProcess('lease', place.file, 'other');
+      await other.said(line => line === 'true');
+      const reader = startSqliteProcess('read', place.file, kept.id);
+      expect(await reader.ended).toEqual({ code: 0, errors: '' });
+      expect(reader.lines()).toEqual(['1 true']);
+      expect(await store.read(later.id, start)).toEqual({ state: 'unknown' });
+      await threadWith(store, ['new']);
+      expect(await store.lease('other', 'me', hour, start)).toBe(false);
+      other.child.kill();
+      await store.close();
+      expect(ask('PRAGMA integrity_check')).toBe('ok');
+      expect(readdirSync(place.directory).filter(name => name.includes('.former'))).toHaveLength(hasLog ? 1 : 0);
+    },
+  );
+
+  it('keeps its log where that has the number of another one by chance, as in a copied home', async () => {
+    const store = place.open();
+    const kept = await threadWith(store, ['kept']);
+    writeFileSync(`${place.file}-log`, `1 ${statSync(`${place.file}-wal`).ino}:5`);
+    const reader = startSqliteProcess('read', place.file, kept.id);
+    expect(await reader.ended).toEqual({ code: 0, errors: '' });
+    expect(reader.lines()).toEqual(['1 true']);
+    await store.close();
+    expect(readdirSync(place.directory).filter(name => name.includes('.former'))).toEqual([]);
+  });
+
+  it('is another one under the number of the first, too, without the log of the one between', async () => {
+    const store = place.open();
+    const first = await threadWith(store, ['first']);
+    await liveThread(store, first.id);
+    ask('PRAGMA wal_checkpoint(TRUNCATE)');
+    linkSync(place.file, `${place.file}.first`);
+    writeFileSync(`${place.file}.second`, '');
+    await store.backUp?.(`${place.file}.second`);
+    renameSync(`${place.file}.second`, place.file);
+    const other = startSqliteProcess('lease', place.file, 'other');
+    await other.said(line => line === 'true');
+    const second = await threadWith(store, ['second']);
+    await liveThread(store, second.id);
+    renameSync(`${place.file}.first`, place.file);
+    expect(await store.read(second.id, start)).toEqual({ state: 'unknown' });
+    await liveThread(store, first.id);
+    other.child.kill();
+    await store.close();
+  });
 
   it('lets an idle process end by itself, and a busy one finish first', async () => {
     const root = new URL('../../../', import.meta.url).href;

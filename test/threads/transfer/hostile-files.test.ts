@@ -64,10 +64,10 @@ describe('a file that is not what was exported', () => {
     expect(recordsOf(back).filter(({ kind }) => kind === 'blob')).toEqual([]);
   });
 
-  it('is taken with the line ends of another system', async () => {
+  it('is taken with the line ends of another system, and empty lines at its end', async () => {
     const whole = await file();
     const rig = transferRig();
-    const { thread } = await rig.imported(whole.replaceAll('\n', '\r\n'));
+    const { thread } = await rig.imported(`${whole.replaceAll('\n', '\r\n')}\r\n\n`);
     expect(await rig.exported(thread.id, 'jsonl', there)).toBe(whole);
   });
 
