@@ -163,5 +163,5 @@ export function setToml(given: string, path: readonly string[], value: Json, for
   }
   if (inTable.length > 2) return setToml(given, inTable, { [field]: value }, false);
   const gap = text === '' || text.endsWith('\n') ? '' : eol;
-  return `${given}${gap}[${inTable.map(tomlKey).join('.')}]\n${written}${eol}`;
+  return `${given}${gap}[${inTable.map(tomlKey).join('.')}]${eol}${written}${eol}`;
 }

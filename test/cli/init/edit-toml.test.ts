@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToml, hasTomlTable } from '../../../src/cli/init/edit-toml.ts';
+import { editToml, hasTomlTable, setToml } from '../../../src/cli/init/edit-toml.ts';
 
 const path = ['mcp_servers', 'polylogue'] as const;
 const entry = { command: '/n"ode', args: ['/main.js'], env: { 'A B': 'x\ty' }, tool_timeout_sec: 600 };
@@ -43,6 +43,7 @@ describe('editing a TOML table', () => {
     const added = editToml('a = 1\r\n', path, { command: 'x' });
     expect(added).toBe('a = 1\r\n\r\n[mcp_servers.polylogue]\r\ncommand = "x"\r\n');
     expect(editToml(added, path, undefined)).toBe('a = 1\r\n');
+    expect(setToml('a = 1\r\n', ['b', 'c'], true, false)).toBe('a = 1\r\n[b]\r\nc = true\r\n');
   });
 
   it('keeps a byte-order mark, and refuses what is no TOML with its line', () => {
