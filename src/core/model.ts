@@ -96,10 +96,10 @@ export interface Candidate {
 /** At least one, best first. */
 export type Candidates = readonly [Candidate, ...Candidate[]];
 
-/** From this window on a larger part goes to content: the answer no longer needs 40 %. */
-/** Who answers, as callers name it. */
+/** The model of a candidate or an answer, as callers name it. */
 export const modelName = ({ model }: { model: ModelInfo }): string => `${model.provider}:${model.id}`;
 
+/** From this window on a larger part goes to content: the answer no longer needs 40 %. */
 const wideWindow = 300_000;
 
 export const isWide = (window: number): boolean => window >= wideWindow;

@@ -43,7 +43,8 @@ export function createCountPrompt(connection: (id: string) => Promise<Connection
       return await orAbort(open.countTokens(model, call), within);
     } catch (error) {
       throwIfAborted(signal);
-      const message = `${model.id} was not counted by its vendor, so that its tokens are estimated: ${asError(error).message}`;
+      const why = within.aborted ? `no answer within ${patienceMs / 1_000} s` : asError(error).message;
+      const message = `${model.id} was not counted by its vendor, so that its tokens are estimated: ${why}`;
       emit({ type: 'warning', reqId, where: `tokens of ${model.provider}`, message });
       return undefined;
     }

@@ -116,16 +116,18 @@ export function createListings(parts: ListingParts) {
 
 async function ask(parts: ListingParts, definition: ProviderDefinition, state: State): Promise<Listing> {
   const { connection, clock } = parts;
+  let signal: AbortSignal | undefined;
   try {
     const { list } = await connection(definition.id);
-    const signal = AbortSignal.timeout(patienceMs);
+    signal = AbortSignal.timeout(patienceMs);
     const models = list && (await orAbort(list(signal), signal));
     const at = clock.storeTime();
     state.listing = { models: (models ?? []).slice(0, maxModels).flatMap(sound), at, complete: models !== undefined };
     state.triedAt = at;
     if (models && !definition.listDecides) await keep(parts, definition, state.listing);
   } catch (error) {
-    const failure = isAppError(error) ? error.message : String(error);
+    const told = isAppError(error) ? error.message : String(error);
+    const failure = signal?.aborted ? `no answer within ${patienceMs / 1_000} s` : told;
     warn(parts, definition, `The server did not list its models: ${failure}`);
     // What it had is the best guess at what it has.
     state.listing = { models: [], ...state.listing, complete: false, failure };

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { orAbort, remember, withDeadline, withTimeout } from '../../core/concurrency.ts';
-import { isAppError } from '../../core/errors.ts';
+import { cancelledError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { BreakerState } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
@@ -217,7 +217,7 @@ export class SharedBreakers {
 
   /** The promise, unless it takes longer. */
   #within<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
-    const late = () => new Error(`no answer within ${ms} ms`);
+    const late = () => cancelledError(`no answer within ${ms} ms`);
     return withDeadline(this.#parts.clock, ms, signal => orAbort(promise, signal), undefined, late);
   }
 

@@ -110,6 +110,13 @@ describe.each([
     expect(await count(model)).toBeUndefined();
   });
 
+  it('is left to the estimate where it does not come in time, and the log says so', async () => {
+    const { running, count, events } = await counting(definition, start);
+    running.script({ on: 'count', fault: 'hang_before_headers' });
+    expect(await count(model)).toBeUndefined();
+    expect(events).toMatchObject([{ message: expect.stringMatching(/: no answer within 5 s$/) }]);
+  });
+
   it('ends with the call', async () => {
     const caller = new AbortController();
     const { running, count } = await counting(definition, start, caller);

@@ -338,6 +338,25 @@ describe('a state that is slow', () => {
   );
 });
 
+it('says of a state that does not answer how long it was waited for', async () => {
+  const { clock, board, fail, admit, warnings } = await setUp({
+    change: state => ({ ...state, get: () => new Promise(() => {}) }),
+  });
+  await board.refresh();
+  await fail();
+  await clock.advance(30_000);
+  const admitted = admit();
+  await clock.advance(10_000);
+  expect(await admitted).toHaveProperty('failed');
+  expect(warnings()).toEqual([
+    {
+      type: 'warning',
+      where: 'breakers',
+      message: expect.stringMatching(/^Other processes are not told of them: no answer within \d+ ms$/),
+    },
+  ]);
+});
+
 describe('the one that tries', () => {
   it.each<[string, CountedFault, CountedFault | undefined, boolean, string[]]>([
     ['any answer shows that the way is open', unreachable, down, true, []],

@@ -108,9 +108,15 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
     const named = tools.filter(({ name }) => server.tools?.includes(name) ?? true);
     const short = named.filter(({ inputSchema }) => JSON.stringify(inputSchema).length <= maxSchemaLength);
     const wanted = short.slice(0, maxTools);
-    const left = named.filter(tool => !wanted.includes(tool)).map(({ name }) => name);
-    const why = short.length < named.length ? 'their schemas are too long' : `it has more than ${maxTools}`;
-    if (left.length > 0) parts.warn(safeCut(`Tools of ${server.id} were left out, ${why}: ${left.join(', ')}`, 500));
+    const leaveOut = (left: typeof tools, why: string) => {
+      const names = left.map(({ name }) => name).join(', ');
+      if (names !== '') parts.warn(safeCut(`Tools of ${server.id} were left out, ${why}: ${names}`, 500));
+    };
+    leaveOut(
+      named.filter(tool => !short.includes(tool)),
+      'their schemas are too long',
+    );
+    leaveOut(short.slice(maxTools), `it has more than ${maxTools}`);
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {
     await close();

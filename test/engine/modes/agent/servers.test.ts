@@ -67,11 +67,12 @@ describe('tools of configured MCP servers', () => {
   });
 
   it('are named where they are left out, and name the resources that they tell of', async () => {
-    const many = { ...fixture, env: { MANY: '80' } };
+    const many = { ...fixture, env: { MANY: '80', LONG: '30000' } };
     await start({ one: many, two: many }, { AGENT_APPROVE: 'all' });
     vendor.script({ calls: [{ name: 'one__links', args: {} }], reasoning: 'Ask.' }, { answer: 'Done.' });
     const reply = await product.call('agent', { task: 'Look.', model: 'openai:gpt-5' });
     const warnings = reply.metadata.warnings.join('\n');
+    expect(warnings).toMatch(/^Tools of one were left out, their schemas are too long: long$/m);
     expect(warnings).toMatch(/^Tools of one were left out, it has more than 60: many_55, many_56, /m);
     expect(warnings).toMatch(/^Tools were left out, of the same name or beyond the first 120: two__many_\d+/m);
     expect(told()).toContain('[resource_link: notes, notes://1]\n[resource: notes://blob]');
