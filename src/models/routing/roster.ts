@@ -280,8 +280,8 @@ export const isRestriction = (refusal: Refusal | undefined): refusal is Restrict
 /**
  * Reads the operator's lists once. Entries are ids or aliases in any case: a list that names an alias admits the id, and
  * the other way round, at every provider that serves the model. A refusal reaches further than a permission: it also
- * covers the model's dated versions and its routes at an aggregator. The result says why a model may not be used; undefined:
- * it may.
+ * covers the model's dated versions, its routes at an aggregator, and the models of a program. The result says why a model may not
+ * be used; undefined: it may.
  */
 export function createRestrictions(roster: Roster, policy: RoutingPolicy): (model: ModelInfo) => Refusal | undefined {
   const read = (names: readonly string[]) => names.filter(name => name.trim()).map(name => readEntry(roster, name));
@@ -297,7 +297,8 @@ export function createRestrictions(roster: Roster, policy: RoutingPolicy): (mode
     const isHere = provider.local || isOffline(provider.id);
     if (policy.offline && !isHere) return 'offline';
     if (policy.localOnly && !isHere) return 'not_local';
-    if (denied.some(entry => names(entry, model))) return 'denied';
+    const program = provider.onlyByPrefix ? { ...model, id: model.id.replace(/\/.*/s, '') } : model;
+    if (denied.some(entry => names(entry, model) || names(entry, program))) return 'denied';
     const list = allowed.get(provider.id);
     if (list && list.length > 0 && !list.some(entry => matches(entry, model, []))) return 'not_allowed';
     return undefined;

@@ -360,4 +360,13 @@ describe('the provider cli', () => {
     expect(rig.calls()[0]?.prompt.length).toBeGreaterThan(250_000);
     expect(metadata).not.toHaveProperty('warnings');
   });
+
+  it.each(['cli:gemini', 'gemini'])('is asked for none of its models where DENIED_MODELS has %s', async denied => {
+    const rig = await cliRig({ clis: ['gemini', 'codex'], steps: geminiAnswers('x'), env: { DENIED_MODELS: denied } });
+    for (const model of ['cli:gemini', 'cli:gemini/gemini-3-flash', 'cli:gemini/a/b'])
+      expect(await rig.call({ prompt: 'x', model }, { tool: 'chat' })).toMatchObject({
+        ...{ isError: true, content: expect.stringContaining('DENIED_MODELS') },
+      });
+    expect(rig.calls()).toEqual([]);
+  });
 });
