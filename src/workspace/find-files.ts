@@ -3,7 +3,7 @@ import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
 import { isSkip, slashedFrom } from './paths.ts';
-import { locateNamed, type NamedPlace, readFile } from './read-file.ts';
+import { decodeText, locateNamed, type NamedPlace, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
 
@@ -155,6 +155,23 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   return files.filter(path => matches(slashedFrom(located.path, path)));
 }
 
+const headBytes = 8_192;
+
+/** Whether a file that is too large to be read is no text, by its beginning. */
+async function beginsBinary(sandbox: Sandbox, path: string): Promise<boolean> {
+  const opened = await sandbox.open(path);
+  if (isSkip(opened)) return false;
+  const { handle } = opened;
+  try {
+    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
+    return decodeText(buffer.subarray(0, bytesRead)) === undefined;
+  } catch {
+    return false;
+  } finally {
+    await handle.close();
+  }
+}
+
 /**
  * The lines (from 1) of those files that hold one of the words, at most `max`, and the texts that were not searched; `masked` sees the
  * text of each file before anybody else. `maxBytes` is for one file alone.
@@ -176,7 +193,7 @@ export async function findText(
   for (let at = 0; at < files.length && matches.length <= max; at += atOnce) {
     const found = await inParallel(files.slice(at, at + atOnce), atOnce, async path => {
       const file = await readFile(sandbox, path, { maxBytes, signal });
-      if (isSkip(file) && file.code !== 'binary') unsearched.push(path);
+      if (isSkip(file) && file.code !== 'binary' && !(await beginsBinary(sandbox, path))) unsearched.push(path);
       if (isSkip(file) || !holds(file.text)) return [];
       const lines = (await masked(file.text)).split('\n');
       return lines.flatMap((text, index) => (holds(text) ? [{ path, line: index + 1, text }] : []));

@@ -241,7 +241,8 @@ export function fileAddress(address: string, isWindows: boolean): { path: string
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
     return /[\x00-\x1f\x7f]/.test(path) ? { why: 'it holds control characters' } : { path };
   } catch {
-    // Encoded slashes, letters that are no UTF-8, a path of Windows without its drive.
+    if (/%2f/i.test(address)) return { why: 'it has an encoded slash (%2F)' };
+    // Letters that are no UTF-8, a path of Windows without its drive.
     return { why: 'it is no path of this system' };
   }
 }

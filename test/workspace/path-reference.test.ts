@@ -47,6 +47,10 @@ describe('parsePathReference', () => {
     expect(parse(input)).toMatchObject({ code: 'bad_path' });
   });
 
+  it('names an encoded slash, which no path of a file has', () => {
+    expect(parse('file:///a%2fb')).toMatchObject({ reason: expect.stringContaining('encoded slash (%2F)') });
+  });
+
   it('refuses ~ where no home is known', () => {
     expect(parsePathReference('~/x', '/work/app', '')).toMatchObject({ code: 'bad_path' });
   });

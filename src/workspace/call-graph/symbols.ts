@@ -136,7 +136,7 @@ export type SymbolIndex = ReturnType<typeof createSymbolIndex>;
 export function createSymbolIndex(sources: SourceSet) {
   const all = sources.outlines.flatMap(declaredIn);
   const byOutline = Map.groupBy(all, each => each.outline);
-  adoptGoMethods(sources, all);
+  adoptMethods(sources, all);
   const members = Map.groupBy(
     all.filter(each => each.owner),
     each => each.owner,
@@ -171,17 +171,24 @@ function declaredIn(outline: Outline): Declared[] {
   return list;
 }
 
-/** A Go method belongs to a type of its package, in whichever file that is. */
-function adoptGoMethods(sources: SourceSet, all: readonly Declared[]): void {
+/** A Go method belongs to a type of its package, in whichever file that is; a function that JavaScript hangs on a type, to that. */
+function adoptMethods(sources: SourceSet, all: readonly Declared[]): void {
   const key = (outline: Outline, name: string) => `${sources.moduleOf(outline)} ${name}`;
-  const named = all.filter(({ outline, symbol: { kind, scope } }) => {
-    return outline.language === 'go' && scope === 0 && kind !== 'function' && kind !== 'method';
-  });
+  const named = all.filter(({ symbol: { kind, scope } }) => scope === 0 && kind !== 'function' && kind !== 'method');
   const types = new Map(named.map(each => [key(each.outline, each.symbol.name), each]));
   for (const each of all) {
     const { ownerName } = each.symbol;
-    if (ownerName !== undefined) each.owner = types.get(key(each.outline, ownerName));
+    const type = ownerName === undefined ? undefined : types.get(key(each.outline, ownerName));
+    if (type && !isDeclaredWithin(each, type)) each.owner = type;
   }
+}
+
+/** Something between a symbol and the top of its file has the name of a type that is declared there. */
+function isDeclaredWithin({ outline, symbol }: Declared, { symbol: { name } }: Declared): boolean {
+  const between = scopesAround(outline, symbol.scope).filter(({ number }) => number !== 0);
+  return between.some(({ number }) =>
+    [...outline.variables, ...outline.symbols].some(each => each.scope === number && each.name === name),
+  );
 }
 
 /** Overloads are one function: their signatures go where a body is; of signatures alone the first stays. */

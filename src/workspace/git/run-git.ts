@@ -58,9 +58,11 @@ const harmless: readonly (readonly [string, string])[] = [
   ['core.askPass', ''],
   ['credential.helper', ''],
   ['diff.external', ''],
+  ['diff.orderFile', '/dev/null'],
   ['diff.submodule', 'short'],
   ['diff.suppressBlankEmpty', 'false'],
   ['i18n.logOutputEncoding', 'UTF-8'],
+  ['log.diffMerges', 'separate'],
   ['log.showRoot', 'true'],
   ['protocol.allow', 'never'],
 ];

@@ -67,7 +67,10 @@ export function createSketch(path: string, language: Language, root: Node) {
     variable(scope: number, name: string, value?: Chain, how?: Variable['how']): void {
       const variable = { scope, name, value, how };
       outline.variables.push(variable);
-      firstTwo.set(`${scope} ${name}`, [...variablesOf(scope, name), variable].slice(0, 2));
+      const isKnown = ({ number }: { number: number }) => variablesOf(number, name).length > 0;
+      const declared = how === 'assigned' ? scopesAround(outline, scope).find(isKnown) : undefined;
+      const place = declared?.number ?? scope;
+      firstTwo.set(`${place} ${name}`, [...variablesOf(place, name), variable].slice(0, 2));
     },
     variablesOf,
     call: (scope: number, target: Chain, kind: CallKind, node: Node) =>
@@ -113,6 +116,16 @@ export function fieldValue(
     chain = other === undefined && first === name && held.value ? [...held.value, ...rest] : undefined;
   }
   return undefined;
+}
+
+/** Opens a namespace. Where a class, a function or another namespace has its name, they are one, which gets the members. */
+export function enterNamespace(sketch: Sketch, node: Node, { scope, owner }: Place, name: string): Required<Place> {
+  const known = sketch.outline.symbols.findIndex(
+    each => each.scope === scope && each.name === name && each.kind !== 'method',
+  );
+  if (known !== -1) return { scope: sketch.open(scope, 'block'), owner: known };
+  const symbol = sketch.symbol({ node, place: { scope, owner }, name, kind: 'object' });
+  return { scope: sketch.open(scope, 'block', symbol), owner: symbol };
 }
 
 /** A node to visit, and where it stands. */

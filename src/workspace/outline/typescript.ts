@@ -233,14 +233,14 @@ function wrappedIn(name: string, value: Node): Node | undefined {
 /** A value that has a name: functions, classes and objects with functions become symbols of that name. */
 function readNamedValue(
   sketch: Sketch,
-  { node, name, value, ownerName }: { node: Node; name: string; value: Node; ownerName?: string },
+  { node, name, value }: { node: Node; name: string; value: Node },
   place: Place,
 ): Pending[] | undefined {
-  const isFree = node.type === 'variable_declarator' || (place.owner ?? ownerName) === undefined;
+  const isFree = node.type === 'variable_declarator' || place.owner === undefined;
   const kind: SymbolKind = isFree ? 'function' : 'method';
   if (functionValues.has(value.type)) {
     const returns = typeOf(tree.field(value, 'return_type'));
-    return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, ownerName, returns }));
+    return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, returns }));
   }
   const wrapped = wrappedIn(name, value);
   if (wrapped && functionValues.has(wrapped.type)) {
@@ -310,9 +310,11 @@ function readHungFunction(
   if (!object || !name || !functionValues.has(right.type)) return undefined;
   const { outline } = sketch;
   const method = object === 'this' ? scopesAround(outline, place.scope).find(({ self }) => self)?.symbol : undefined;
-  const owner = outline.symbols[method ?? -1]?.owner;
+  const at = { scope: place.scope, owner: outline.symbols[method ?? -1]?.owner };
   const ownerName = object === 'this' ? undefined : object;
-  return readNamedValue(sketch, { node, name, value: right, ownerName }, { scope: place.scope, owner });
+  const returns = typeOf(tree.field(right, 'return_type'));
+  // A method also where its owner is not known: it cannot be called by its name alone.
+  return enterFunction(sketch, right, at, sketch.symbol({ node, place: at, name, kind: 'method', ownerName, returns }));
 }
 
 const readAssignment: Read = (sketch, node, place) => {
@@ -339,10 +341,11 @@ const readAssignment: Read = (sketch, node, place) => {
 
 /** `namespace A {}`: what it declares is known by its name inside, and as a member outside. */
 const readNamespace: Read = (sketch, node, place) => {
-  const symbol = sketch.symbol({ node, place, name: tree.nameOf(node), kind: 'object' });
-  const scope = sketch.open(place.scope, 'block', symbol);
-  const owner = ({ type }: Node) => (/declaration$|^export_statement$/.test(type) ? symbol : undefined);
-  return tree.namedIn(node, 'body').map(child => [child, { scope, owner: owner(child) }]);
+  let inner = place;
+  for (const name of tree.nameOf(node).split('.')) inner = tree.enterNamespace(sketch, node, inner, name);
+  const { scope, owner } = inner;
+  const isMember = ({ type }: Node) => /declaration$|signature$|^export_statement$/.test(type);
+  return tree.namedIn(node, 'body').map(child => [child, isMember(child) ? { scope, owner } : { scope }]);
 };
 
 /** A block of which one field binds names. */

@@ -49,15 +49,24 @@ const deepest = 20;
 
 /** What is declared at the top or as a member; names within functions are details. */
 function symbolsOf({ symbols, scopes }: Outline): FoundSymbol[] {
-  const depthOf = (owner: number | undefined, depth = 0): number =>
-    owner === undefined || depth === deepest ? depth : depthOf(symbols[owner]?.owner, depth + 1);
+  // What a namespace adds to a class of its name stands outside of it.
+  const around = ({ owner, from, to }: OutlineSymbol): OutlineSymbol | undefined => {
+    const found = symbols[owner ?? -1];
+    return found && found.from <= from && to <= found.to ? found : undefined;
+  };
+  const depthOf = (symbol: OutlineSymbol, depth = 0): number => {
+    const above = around(symbol);
+    return above === undefined || depth === deepest ? depth : depthOf(above, depth + 1);
+  };
   const outer = symbols.filter(
     ({ scope, owner }) => owner !== undefined || ['file', 'class'].includes(scopes[scope]?.kind ?? ''),
   );
   return outer
-    .map(({ name, kind, from, to, owner, ownerName }): FoundSymbol => {
+    .map((symbol): FoundSymbol => {
+      const { name, kind, from, to, owner } = symbol;
+      const ownerName = symbol.ownerName ?? (around(symbol) ? undefined : symbols[owner ?? -1]?.name);
       const fullName = ownerName === undefined ? name : `${ownerName}.${name}`;
-      return { name: fullName, kind, from, to, depth: depthOf(owner) };
+      return { name: fullName, kind, from, to, depth: depthOf(symbol) };
     })
     .sort((a, b) => a.from - b.from || b.to - a.to);
 }

@@ -290,6 +290,70 @@ function main() { Names.join(); new Names.Full().show(); }
     expect(openEndsOf(found)).toEqual([]);
   });
 
+  it('takes a namespace and what it is merged with for one, by each of its names, and knows what it only declares', async () => {
+    const found = await traced('main', {
+      'main.ts': `namespace A.B { export function deep() {} }
+namespace M { export function one() {} }
+namespace M { export function two() {} }
+declare namespace D { function only(): void; }
+class Shop { static make() {} open() {} }
+namespace Shop { export interface Options { size: number } export function extra() {} }
+function run() {}
+namespace run { export const speed = 1; }
+function main(shop: Shop) {
+  A.B.deep(); M.one(); M.two(); D.only();
+  Shop.make(); Shop.extra(); shop.open(); run();
+}
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        ...['A.B.deep', 'M.one', 'M.two', 'D.only'].map(name => `main calls ${name} main.ts:10`),
+        ...['Shop.make', 'Shop.extra', 'Shop.open', 'run'].map(name => `main calls ${name} main.ts:11`),
+      ]),
+    );
+    expect(openEndsOf(found)).toEqual([]);
+  });
+
+  it('takes no function that hangs on an object for one of its name alone, and gives classes theirs', async () => {
+    const found = await traced('main', {
+      'main.js': `function Route() { this.run = function () {}; run(); }
+function run() {}
+class Shop { open() {} }
+Shop.make = function () {};
+Shop.prototype.close = function () {};
+function main() { Route(); Shop.make(); new Shop().close(); }
+function other(Shop) { Shop.make = function () {}; }
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual(
+      sorted([
+        'main calls Route main.js:6',
+        'Route calls run main.js:1',
+        'main calls Shop.make main.js:6',
+        'main constructs Shop main.js:6',
+        'main calls Shop.close main.js:6',
+      ]),
+    );
+    expect(openEndsOf(found)).toEqual([]);
+  });
+
+  it('is not sure of a field that gets a variable which is set to something else in a block', async () => {
+    const found = await traced('Shop.open', {
+      'shop.ts': `class Disk { load() {} }
+class Net { load() {} }
+class Shop {
+  constructor(far: boolean) { let store = new Disk(); if (far) { store = new Net(); } this.store = store; }
+  open() { this.store.load(); }
+}
+`,
+    });
+    expect(sorted(edgesOf(found))).toEqual([
+      'Shop.open calls Disk.load shop.ts:5 ?',
+      'Shop.open calls Net.load shop.ts:5 ?',
+    ]);
+  });
+
   it('knows a Go package by the name that it gives itself, generic functions, and what a switch or a channel binds', async () => {
     const found = await traced('main', {
       'go.mod': 'module example.org/shop\n',

@@ -317,10 +317,32 @@ it('shows a commit without its secret files, and all of the others, whatever the
   expect(plain).toContain('+++ b/b.ts');
   const settings = { 'diff.noprefix': 'true', 'log.showRoot': 'false', 'i18n.logOutputEncoding': 'ISO-8859-1' };
   for (const [name, value] of Object.entries(settings)) await repo.git('config', name, value);
+  await repo.git('config', 'diff.orderFile', 'gone.txt');
   expect(await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD' })).toBe(plain);
   const first = await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD~1' });
   expect(first).toContain('+++ b/a.ts');
 });
+
+it.each(['combined', 'dense-combined', 'off'])(
+  'shows a merge without its secret files, where the settings of git say that merges are %s',
+  async how => {
+    await repo.git('checkout', '--quiet', '-b', 'other');
+    await repo.write('.env', 'NAME=theirs\n');
+    await repo.write('b.ts', 'theirs\n');
+    await repo.commit();
+    await repo.git('checkout', '--quiet', 'main');
+    await repo.write('.env', 'NAME=ours\n');
+    await repo.commit();
+    await expect(repo.git('merge', 'other')).rejects.toThrow();
+    await repo.write('.env', 'NAME=merged\n');
+    await repo.commit();
+    await repo.git('config', 'log.diffMerges', how);
+    const shown = await historyFor([root]).show({ folder: root, scope: 'thread', ref: 'HEAD' });
+    expect(shown).not.toContain('NAME=');
+    expect(shown).toContain('diff of .env: left out, it is a secret file');
+    expect(shown).toContain('+++ b/b.ts');
+  },
+);
 
 it('is ended with the call', async () => {
   const controller = new AbortController();

@@ -14,6 +14,19 @@ const clock = manualClock();
 afterEach(() => pool.close());
 
 describe('the pool', () => {
+  it('names what a namespace adds to a class of its name, which stands elsewhere, by both names', async () => {
+    const merged =
+      'class Shop {\n  open() {}\n}\nfunction run() {}\nnamespace Shop {\n  export function extra() {}\n}\n';
+    pool = createPool({ size: 1, clock });
+    const found = await pool.symbols(source(merged));
+    expect(found.map(({ name, from, depth }) => `${name} ${from} ${depth}`)).toEqual([
+      'Shop 1 0',
+      'open 2 1',
+      'run 4 0',
+      'Shop.extra 6 0',
+    ]);
+  });
+
   it('reads small sources without a thread, and large ones in threads while this one goes on', async () => {
     pool = createPool({ size: 2, clock });
     expect(await pool.symbols(source(small))).toEqual([

@@ -131,6 +131,7 @@ describe('hands that look', () => {
     expect((await use('search_text', { texts: ['todo'], same_case: true })).text).toBe('Nothing was found.');
     expect((await use('search_text', { texts: ['hunter2'] })).text).not.toContain(secret);
     await project.write('big.log', `${'a line\n'.repeat(200_000)}needle\n`);
+    writeFileSync(project.path('big.png'), Buffer.alloc(2_000_000));
     expect((await use('search_text', { texts: ['needle'] })).text).toBe(
       'Nothing was found.\n… not searched, too large or not to be read: big.log',
     );
