@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { buckets, featuresOf, fileParts, signs, signsOf } from '../src/models/routing/freshness.ts';
+import { buckets, cueCount, cuesIn, featuresOf, fileParts } from '../src/models/routing/freshness.ts';
 
 const { values } = parseArgs({ options: { report: { type: 'boolean' } } });
 
@@ -132,7 +132,7 @@ function examplesOf(templates: Template[], random: () => number): Example[] {
   );
 }
 
-const seen = (text: string) => ({ features: [...featuresOf(text)], signs: signsOf(text) });
+const seen = (text: string) => ({ features: [...featuresOf(text)], signs: cuesIn(text) });
 
 const sigmoid = (x: number) => 1 / (1 + Math.exp(-x));
 
@@ -145,7 +145,7 @@ function predict({ bias, of, signs }: Weights, { features, signs: shown }: Omit<
 }
 
 function train(examples: Example[], random: () => number): Weights {
-  const weights: Weights = { bias: 0, of: new Float64Array(buckets), signs: new Float64Array(signs) };
+  const weights: Weights = { bias: 0, of: new Float64Array(buckets), signs: new Float64Array(cueCount) };
   for (let round = 0; round < rounds; round++) {
     const step = rate / (1 + round * 0.3);
     for (let count = 0; count < examples.length; count++) {
@@ -199,12 +199,12 @@ if (values.report) report(templates);
 const random = randomFrom(7);
 const { bias, of, signs: told } = train(examplesOf(templates, random), random);
 const scale = of.reduce((most, weight) => Math.max(most, Math.abs(weight)), 0) / 127;
-const data = Buffer.alloc(fileParts.head + signs * fileParts.sign + buckets);
+const data = Buffer.alloc(fileParts.head + cueCount * fileParts.sign + buckets);
 data.writeFloatLE(scale, 0);
 data.writeFloatLE(bias, 4);
 for (const [at, weight] of told.entries()) data.writeFloatLE(weight, fileParts.head + at * fileParts.sign);
 for (const [at, weight] of of.entries())
-  data.writeInt8(Math.round(weight / scale), fileParts.head + signs * fileParts.sign + at);
+  data.writeInt8(Math.round(weight / scale), fileParts.head + cueCount * fileParts.sign + at);
 writeFileSync(new URL('../src/models/routing/freshness.gen.bin', import.meta.url), data);
 process.stdout.write(
   `${templates.length} sentences, ${of.filter(weight => weight !== 0).length} of ${buckets} buckets\n`,

@@ -5,13 +5,13 @@ import { configError } from '../core/errors.ts';
 import type { Clock } from '../core/ports.ts';
 import type { ToolHost } from '../core/tool-host.ts';
 import { version } from '../core/version.ts';
-import type { Gate } from '../server/access/admission.ts';
+import type { Admission } from '../server/access/admission.ts';
 import type { FoundDaemon } from '../server/daemon/health-file.ts';
 import { createEarlyAnswers } from '../server/mcp/early-answers.ts';
 import { openStdio, type StdioStreams } from '../server/mcp/stdio.ts';
 import type { ProxyOptions } from '../server/proxy/proxy.ts';
 import type { Readiness } from '../server/proxy/start-daemon.ts';
-import { composeFront, type Front, followsClientRoots, type ProcessEnvironment, rootsOf } from './compose-front.ts';
+import { composeStartup, followsClientRoots, type ProcessEnvironment, rootsOf, type Startup } from './compose-front.ts';
 import type { Product } from './compose-product.ts';
 import { type AppConfig, tables } from './settings.ts';
 
@@ -33,10 +33,10 @@ export const readinessOf = async (url: string): Promise<Readiness> =>
 
 /** Configuration → running parts. Opens nothing: databases, connections and logs come with their first use. */
 export const createProduct = async (config: AppConfig, environment: ProcessEnvironment): Promise<Product> =>
-  productBehind(await composeFront(config, environment), config, environment);
+  productBehind(await composeStartup(config, environment), config, environment);
 
 /** Where a call waits already (`isCalled`), the store is opened while the rest is loaded. */
-async function productBehind(front: Front, config: AppConfig, environment: ProcessEnvironment, isCalled = false) {
+async function productBehind(front: Startup, config: AppConfig, environment: ProcessEnvironment, isCalled = false) {
   const { openStore } = await import('./compose-storage.ts');
   const { clock, random } = environment;
   const opened = await openStore({ ...front.place, clock, random, emit: front.telemetry.emit });
@@ -52,7 +52,7 @@ export async function serveStdio(
   streams: Pick<StdioStreams, 'input' | 'output'>,
   onError: (error: Error) => void,
 ) {
-  const front = await composeFront(config, environment);
+  const front = await composeStartup(config, environment);
   const { offer, place, root, telemetry, found } = front;
   const { promise: failed, reject: fail } = Promise.withResolvers<never>();
   // Whoever waits for `closed` hears of it; before anybody can, the caller of this does.
@@ -65,20 +65,20 @@ export async function serveStdio(
   };
   // Stores with an address or from outside can be set up badly, which is to be told at the start.
   if (place.redis || place.own) await open();
-  let gate: Gate | undefined;
+  let admission: Admission | undefined;
   const serve = async (isCalled: boolean) => {
     const { host, instructions, projectOf } = await open(isCalled);
     const { clock, parentProcess: clientId } = environment;
-    const admission = await import('../server/access/admission.ts');
-    gate ??= admission.createGate(admission.memoryAlone(), clock);
-    const gated = (each: ToolHost) => gate?.before(each, 'stdio') ?? each;
+    const { createAdmission, memoryCapacity } = await import('../server/access/admission.ts');
+    admission ??= createAdmission(memoryCapacity(), clock);
+    const admitted = (each: ToolHost) => admission?.before(each, 'stdio') ?? each;
     const productOf = async (addresses: readonly string[]) => {
       const { host, root } = await projectOf(addresses);
-      return { host: gated(host), root };
+      return { host: admitted(host), root };
     };
     const listed = followsClientRoots(config, found) ? { clock, productOf } : undefined;
     const principal = { owner: 'local', root };
-    return { host: gated(host), version, instructions, principal, clientId, clock, listed };
+    return { host: admitted(host), version, instructions, principal, clientId, clock, listed };
   };
   const early = offer && createEarlyAnswers({ ...offer, version });
   const warm = async () => (await open()).warm();
@@ -88,7 +88,7 @@ export async function serveStdio(
     closed: Promise.race([connection.closed, failed]),
     /** Ends the connection, and the product as its own `close` does. */
     async close(hurry?: AbortSignal) {
-      if (hurry?.aborted) await gate?.shut(0);
+      if (hurry?.aborted) await admission?.shut(0);
       await connection.close();
       // A product that could not be made is told of by `closed`, and leaves nothing else to close.
       const made = await product?.catch(() => undefined);

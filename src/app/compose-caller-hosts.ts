@@ -8,7 +8,7 @@ import { holdingInCalls } from '../server/access/admission.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { defaultRoots } from '../workspace/roots.ts';
 import { createSandbox } from '../workspace/sandbox.ts';
-import type { Front } from './compose-front.ts';
+import type { Startup } from './compose-front.ts';
 import { composeHost, type HostServices, type SharedParts, unlimited } from './compose-host.ts';
 
 /** What a caller may do, and from where he does it. */
@@ -103,7 +103,7 @@ const maxKept = 256;
 /** Different things that clients list and that can be no roots are told of, each once. */
 const maxWarned = 256;
 
-export function createHosts(shared: SharedParts, { root: productRoot }: Front) {
+export function createHosts(shared: SharedParts, { root: productRoot }: Startup) {
   /** The operator's own, with everything. */
   const own = composeHost(shared, unlimited);
   // The one used least lately stands first.

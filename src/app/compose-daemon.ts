@@ -48,7 +48,7 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
   const { calls, threads, version } = sources;
   return {
     version,
-    stretches: splitFences,
+    segments: splitFences,
     of(caller) {
       const { owner } = caller;
       const mayRead = mayUse('threads', sources, caller);

@@ -8,7 +8,7 @@ import type { ToolDefinition } from '../calls/tool.ts';
 import * as derived from '../config/derived-settings.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import type { LocalToolsOf } from '../engine/conversation.ts';
-import { createLender, type EngineServices } from '../engine/engine.ts';
+import { createInnerToolCaller, type EngineServices } from '../engine/engine.ts';
 import type { CommandSandbox } from '../engine/modes/agent/local-tools/command-sandbox.ts';
 import type { RunnerParts } from '../engine/modes/agent/runner.ts';
 import type { AgentRunner } from '../engine/modes/mode.ts';
@@ -168,13 +168,13 @@ async function openRunner(
   services: EngineServices,
 ): Promise<ComposedAgent> {
   const { createAgentRunner } = await import('../engine/modes/agent/runner.ts');
-  const { createLocalTools, lentTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
+  const { createLocalTools, productTools } = await import('../engine/modes/agent/local-tools/local-tools.ts');
   const { readServerList } = await import('../engine/modes/agent/mcp-servers.ts');
   const { sandbox, mask, clock, emit, home } = services;
   const file = values.mcpServers;
   const list = readServerList(file === undefined ? '{"mcpServers": {}}' : (readIfPresent(file) ?? ''));
   if ('problem' in list) emit({ type: 'warning', where: 'agent', message: `${file} cannot be used: ${list.problem}.` });
-  const call = createLender(services);
+  const call = createInnerToolCaller(services);
   const { isPrivate } = derived.storePlace(values, config.home);
   const runner: RunnerParts = {
     ...services,
@@ -185,7 +185,7 @@ async function openRunner(
     commandSandbox: await composeCommandSandbox(config, { childEnv, platform, homeDir: home }, sandbox.roots),
     commandMs: values.agentCommandSeconds * 1_000,
     fetches: values.agentFetch,
-    lend: run => lentTools(lent, call, run),
+    productTools: run => productTools(lent, call, run),
     policy: values.agentApprove,
     perRequest: values.maxCostPerRequest,
     triageModel: values.agentTriageModel,

@@ -83,7 +83,7 @@ export async function toolsOfPrograms(
 }
 
 /** What hosts ask for before the first call, and what tells of a setup that is wrong. The rest of the product is made from it. */
-export interface Front {
+export interface Startup {
   telemetry: Telemetry;
   /** What may be read, and why. */
   found: Roots;
@@ -98,7 +98,7 @@ export interface Front {
 }
 
 /** Settings → what is there at once. Whatever a call alone needs is not loaded for it. */
-export async function composeFront(config: AppConfig, environment: ProcessEnvironment): Promise<Front> {
+export async function composeStartup(config: AppConfig, environment: ProcessEnvironment): Promise<Startup> {
   // First of all: whatever writes would fail, or never end, in a data folder that can't be used.
   const place = placeOf(config, environment.extensions?.stores);
   const telemetry = await composeTelemetry(config, environment);

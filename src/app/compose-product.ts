@@ -16,7 +16,7 @@ import { createTransfer } from '../threads/transfer/transfer.ts';
 import { createHosts } from './compose-caller-hosts.ts';
 import type { DaemonSettings } from './compose-daemon.ts';
 import { composeCommandSandbox, composeEmbedder } from './compose-engine.ts';
-import type { Front, ProcessEnvironment } from './compose-front.ts';
+import type { ProcessEnvironment, Startup } from './compose-front.ts';
 import { unlimited } from './compose-host.ts';
 import { composeExternalClis, composeModels, composeVendorServices } from './compose-models.ts';
 import type { OpenedStore } from './compose-storage.ts';
@@ -30,7 +30,7 @@ export type Product = Awaited<ReturnType<typeof composeProduct>>;
 export async function composeProduct(
   config: AppConfig,
   environment: ProcessEnvironment,
-  front: Front,
+  front: Startup,
   { store, clock }: OpenedStore,
   isCalled = false,
 ) {

@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import { z } from 'zod';
 import { type AppError, type FieldError, inputError, securityError } from '../core/errors.ts';
-import { tidyId } from '../core/ids.ts';
+import { normalizeId } from '../core/ids.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
 import { stepFields } from './fields.ts';
@@ -112,7 +112,9 @@ export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Re
   const isField = (name: string) => Object.hasOwn(schema.properties, name);
   const zeros = zerosForNothing(tool, raw);
   const given = Object.entries(raw)
-    .map(([name, value]) => [name, idFields.has(name) && typeof value === 'string' ? tidyId(value) : value] as const)
+    .map(
+      ([name, value]) => [name, idFields.has(name) && typeof value === 'string' ? normalizeId(value) : value] as const,
+    )
     .filter(([name, value]) => (!isNothing(value) && !zeros.has(name)) || takesEmpty(tool, name, value));
   const warnings: string[] = [];
   const newer = upgradeArguments(tool, Object.fromEntries(given), isField, warnings);

@@ -26,7 +26,7 @@ export function usageDocument({ input, output, reasoning, cacheRead, cacheWrite,
   };
 }
 
-export const costOf = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
+export const roundedCost = (usd: number | undefined) => (usd === undefined ? undefined : roundedUsd(usd));
 
 /** JSON-RPC's number for each of our codes. */
 const rpcCodes: Record<ErrorCode, number> = {
@@ -93,7 +93,7 @@ export function errorReply(
 /** A failed call's reply with what vendors billed for it all the same. */
 export function withBill(reply: Reply, { usage, costUsd }: Bill): Reply {
   const { metadata } = reply.document;
-  const spent = { usage: usageDocument(usage), cost_usd: costOf(costUsd) };
+  const spent = { usage: usageDocument(usage), cost_usd: roundedCost(costUsd) };
   return {
     ...reply,
     document: pruned({ ...reply.document, metadata: { ...spent, ...(isRecord(metadata) && metadata) } }),
@@ -155,7 +155,7 @@ export function metadataOf(
     attempts: answer.attempts.filter(({ outcome }) => outcome !== 'skipped').length,
     attempt_log: answer.attempts.length > 1 ? answer.attempts.map(attemptLine) : undefined,
     usage: usageDocument(usage),
-    cost_usd: costOf(answer.costUsd),
+    cost_usd: roundedCost(answer.costUsd),
     thread_total: { tokens: totals.tokens, cost_usd: roundedUsd(totals.costUsd) },
     latency_ms: Math.round(answer.latencyMs),
     // Nearly all calls find a place at once.
@@ -176,7 +176,7 @@ export function metadataOf(
 }
 
 function summaryLine({ model, tokens, costUsd }: SummaryCost): JsonObject {
-  return { model, tokens, cost_usd: costOf(costUsd) };
+  return { model, tokens, cost_usd: roundedCost(costUsd) };
 }
 
 /** What was done with each file, as replies have it. */
@@ -275,11 +275,11 @@ export function readControlStatus(text: string): { status: string; object: Recor
 }
 
 /** What such a request asks for, as keys of a reply: callers need not take its text apart. */
-export const wishIn = ({ files_needed, mandatory_instructions }: Record<string, unknown>): JsonObject => ({
+export const requestedInputs = ({ files_needed, mandatory_instructions }: Record<string, unknown>): JsonObject => ({
   ...(Array.isArray(files_needed) && { files_needed: textsIn(files_needed) }),
   ...(typeof mandatory_instructions === 'string' && { mandatory_instructions }),
 });
 
 /** Whether an answer ended before its model was done. */
-export const isCut = ({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean =>
+export const isTruncated = ({ partial, finish }: Pick<ModelAnswer, 'partial' | 'finish'>): boolean =>
   partial || finish.kind === 'length' || finish.kind === 'content_filter' || finish.raw === pausedTurn;

@@ -19,7 +19,7 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}
 export const isUuid = (text: string): boolean => uuidPattern.test(text);
 
 /** An id as it was given out: without quotes, spaces and capitals; empty for a word that models write for no id. */
-export const tidyId = (text: string): string =>
+export const normalizeId = (text: string): string =>
   (/^[\s"'`]*([^\s"'`]+|$)[\s"'`]*$/.exec(text)?.[1] ?? text).toLowerCase().replace(/^(null|none|undefined|new)$/, '');
 
 /** What tells the ids of one kind, and what makes one of a text or throws. */

@@ -102,11 +102,11 @@ export const modelName = ({ model }: { model: ModelInfo }): string => `${model.p
 /** From this window on a larger part goes to content: the answer no longer needs 40 %. */
 const wideWindow = 300_000;
 
-export const isWide = (window: number): boolean => window >= wideWindow;
+export const hasWideWindow = (window: number): boolean => window >= wideWindow;
 
 /** Tokens of a model's window that are kept for its answer. */
 export const answerTokens = ({ window, maxOutput }: Pick<ModelInfo, 'window' | 'maxOutput'>): number =>
-  Math.min(maxOutput, Math.floor(window * (isWide(window) ? 0.2 : 0.4)));
+  Math.min(maxOutput, Math.floor(window * (hasWideWindow(window) ? 0.2 : 0.4)));
 
 /**
  * `closed`: asked as usual. `open`: not asked until its pause is over. `half_open`: the pause is over, and one call tries

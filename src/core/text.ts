@@ -186,7 +186,7 @@ const entities: Readonly<Record<string, string>> = {
 };
 
 /** Whether a secret can be looked for by its value: short ones and plain words stand in every other text. */
-export const isTelling = (secret: string): boolean =>
+export const isDistinctiveSecret = (secret: string): boolean =>
   secret.length >= 6 && !/^(?:[A-Za-z]{1,11}|\d{1,7})$/.test(secret) && !/^(.)\1*$/s.test(secret);
 
 /** A text without its percent-encoding; one that has none after all is as it stands. */

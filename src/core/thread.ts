@@ -209,8 +209,8 @@ export const exportForms = ['md', 'html', 'jsonl'] as const;
 
 export type ExportFormat = (typeof exportForms)[number];
 
-/** A stretch of Markdown: running text, or the inside of a fenced block of code. */
-export interface Stretch {
+/** A part of Markdown: running text, or the inside of a fenced block of code. */
+export interface Segment {
   /** The word behind the opening fence; absent for running text. */
   language?: string;
   text: string;

@@ -1,4 +1,4 @@
-import { closeExchange, type Exchange, factsOf, openExchange, storeAnswer } from '../calls/ask/ask.ts';
+import { closeExchange, type Exchange, openExchange, storeAnswer, toStoredAnswer } from '../calls/ask/ask.ts';
 import { turnOf } from '../calls/ask/prepare-context.ts';
 import { createMaskedStream, maskAnswer } from '../calls/ask/redaction.ts';
 import type { CallServices } from '../calls/ask/services.ts';
@@ -85,7 +85,7 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
     const answer = await askMasked(services, request, thread.id, about);
     const parts: readonly SaidPart[] = answer.said ?? [{ type: 'text', text: answer.text }];
     const said = await masked(services, thread.id, { role: 'assistant', section: 'turn', parts: [], said: parts });
-    const facts = { ...factsOf(answer), content: contentOf(said) };
+    const facts = { ...toStoredAnswer(answer), content: contentOf(said) };
     const { warnings } = await storeAnswer(exchange, { tool, reqId }, facts);
     return { ...answer, warnings: [...answer.warnings, ...warnings], continuationId: thread.id };
   } catch (error) {

@@ -8,7 +8,7 @@ import type { Candidate, Candidates } from '../core/model.ts';
 import { linesBetween, numberLines, printablePath } from '../core/text.ts';
 import { estimateTokens, tokenFactor } from '../core/tokens.ts';
 import type { AskModel } from '../models/ask-model.ts';
-import { said } from '../threads/transcript.ts';
+import { asMessage } from '../threads/transcript.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { readTextFile } from '../workspace/read-file.ts';
 import { searchWaitMs } from '../workspace/search-index/search-index.ts';
@@ -173,7 +173,7 @@ async function sendOne(
   const message = await mask(request.message);
   const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
   const layerTexts = layers.filter(text => text.trim() !== '');
-  const preamble = await Promise.all(layerTexts.map(async text => said('system', 'preamble', await mask(text))));
+  const preamble = await Promise.all(layerTexts.map(async text => asMessage('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, preamble, [...before, message].join('\n\n'));
   const refresh =

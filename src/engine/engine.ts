@@ -20,7 +20,7 @@ import type { ToolHost, ToolListing, ToolReply, ToolRequest } from '../core/tool
 import { dollars } from '../core/usage.ts';
 import type { Meter } from '../models/spend-meter.ts';
 import type { ExposedTools } from './exposure.ts';
-import type { CallLent } from './modes/agent/local-tools/local-tools.ts';
+import type { CallInnerTool } from './modes/agent/local-tools/local-tools.ts';
 import { fanout } from './modes/ask-many/fanout.ts';
 import { panel } from './modes/ask-many/panel.ts';
 import { externalCli } from './modes/external-cli.ts';
@@ -152,7 +152,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
  * Executes tools as parts of a run of the agent: their models are paid out of its money, and their attempts are told among its own.
  * One at a time for each run, so that each is told its own attempts.
  */
-export function createLender(services: EngineServices): CallLent {
+export function createInnerToolCaller(services: EngineServices): CallInnerTool {
   const { clock, emit } = services;
   const queue = createQueue();
   return async (tool, args, { reqId, principal, signal }) => {

@@ -14,7 +14,7 @@ import type { CallLimits, ModelQuestion, WebSearch } from './ask-model.ts';
 import type { UsesIn } from './fees.ts';
 
 /** The reason of a signal that is aborted from the start: `vendorFetch` answers such a question itself, with an event that says nothing. */
-export const rehearsal = new Error('Nothing is asked.');
+export const dryRunReason = new Error('Nothing is asked.');
 
 /**
  * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands

@@ -1,5 +1,5 @@
 import { remember } from '../core/concurrency.ts';
-import { isTelling, mostThatFit } from '../core/text.ts';
+import { isDistinctiveSecret, mostThatFit } from '../core/text.ts';
 import type { Span } from './secret-tokens.ts';
 
 interface Known {
@@ -29,7 +29,7 @@ export function createRememberedSecrets() {
         const isCode = /^\S{16,}$/.test(value) && /\d/.test(value) && /[A-Za-z]/.test(value);
         const scope = isCode ? undefined : among;
         const parts = [value, ...value.split('\n').filter(line => line.length >= leastPart)];
-        const forms = [...new Set(parts.filter(isTelling).flatMap(formsOf))];
+        const forms = [...new Set(parts.filter(isDistinctiveSecret).flatMap(formsOf))];
         if (forms.length === 0) continue;
         remember(known, `${scope ?? ''}\0${value}`, { value, kind, scope, forms }, maxSecrets);
       }

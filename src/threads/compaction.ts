@@ -1,6 +1,6 @@
 import { limitError } from '../core/errors.ts';
 import type { FileRecord } from '../core/file.ts';
-import { answerTokens, isWide } from '../core/model.ts';
+import { answerTokens, hasWideWindow } from '../core/model.ts';
 import { cutMiddle, printablePath, safeCut } from '../core/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim } from '../core/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../core/tokens.ts';
@@ -37,7 +37,7 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
   /** For history and files together. */
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
   /** The most that history may take where new files need the rest; above it the thread is compacted. */
-  const history = Math.floor(rest * (isWide(window) ? 0.4 : 0.5));
+  const history = Math.floor(rest * (hasWideWindow(window) ? 0.4 : 0.5));
   return { window, answer, reserved, rest, history };
 }
 
@@ -75,7 +75,7 @@ export function weightiest(lines: readonly string[], tokens: number, bonus: (lin
  * A summary without a model: of each turn its first line and the lines that carry decisions, causes, paths and numbers, in
  * order, the newest exchanges in more detail. At most `budget` tokens.
  */
-export function extract(turns: readonly StoredTurn[], budget: number): string {
+export function extractiveSummary(turns: readonly StoredTurn[], budget: number): string {
   const files = filesLine(turns);
   let left = budget - estimateTokens(files);
   const lines: string[] = [];
@@ -152,7 +152,7 @@ export function compact(request: CompactionRequest): Compaction {
   const compaction = { window: windowClass, upToSeq: firstSeq - 1, summary: '', trims, createdAt: now };
   const dropped = droppedTurns(thread, compaction);
   const head = headOf(dropped, summaryBudget);
-  const rest = dropped.length === 0 ? '' : extract(dropped, summaryBudget - estimateTokens(head));
+  const rest = dropped.length === 0 ? '' : extractiveSummary(dropped, summaryBudget - estimateTokens(head));
   return { ...compaction, summary: head + rest };
 }
 

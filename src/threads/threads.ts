@@ -1,6 +1,6 @@
 import { withTimeout } from '../core/concurrency.ts';
 import { type AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
-import { type ExchangeId, exchangeId, isThreadId, type ThreadId, threadId, tidyId } from '../core/ids.ts';
+import { type ExchangeId, exchangeId, isThreadId, normalizeId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
@@ -25,7 +25,7 @@ const maxAncestors = 20;
 
 /** The id that a caller means: a UUID, or `last` for the newest thread of the workspace. */
 export async function idFor(store: Store, reference: string, place: ThreadScope, now: number): Promise<ThreadId> {
-  const id = tidyId(reference);
+  const id = normalizeId(reference);
   if (isThreadId(id)) return id;
   if (id === 'last') {
     // One that was used while the clock was ahead is newer than no other. Clocks of machines differ a little.

@@ -43,7 +43,7 @@ export const shownBlob = ({ form, shown, base }: FileRecord): Sha256 | undefined
 /** The stored part of a prompt: the same turns give the same bytes, whichever model or tool is asked next. */
 export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Message[] {
   const messages: Message[] = [];
-  if (compaction) messages.push(said('user', 'turn', compaction.summary));
+  if (compaction) messages.push(asMessage('user', 'turn', compaction.summary));
   let previous: Turn | undefined;
   for (const turn of turns) {
     const text = renderTurn(turn, previous, blobs, trimOf(compaction, turn));
@@ -64,11 +64,11 @@ export function renderTurns({ compaction, turns }: Selection, blobs: Blobs): Mes
 const documentMessages = ({ files }: Pick<Turn, 'files'>, blobs: Blobs): Message[] =>
   files.flatMap(file => {
     const text = renderDocument(file, blobs);
-    return text === undefined ? [] : [{ ...said('user', 'turn', text), document: true }];
+    return text === undefined ? [] : [{ ...asMessage('user', 'turn', text), document: true }];
   });
 
 /** A message of one text. */
-export function said(role: Message['role'], section: Message['section'], text: string): Message {
+export function asMessage(role: Message['role'], section: Message['section'], text: string): Message {
   return { role, section, parts: [{ type: 'text', text }] };
 }
 

@@ -114,7 +114,7 @@ export const devices = /(?:^|[\\/])(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lp
  * password, a device, or a stream behind a colon. What a root holds is none of these. Links on the way are read one after the
  * other, as following one is all that it takes.
  */
-export function leadsAway(
+export function leavesRoots(
   path: string,
   roots: readonly string[],
   paths: Paths = native,
@@ -130,7 +130,7 @@ export function leadsAway(
     at = paths.join(at, name);
     try {
       const target = paths.resolve(paths.dirname(at), read(at), ...names.slice(depth + 1));
-      return leadsAway(target, roots, paths, read, left - 1);
+      return leavesRoots(target, roots, paths, read, left - 1);
     } catch {
       // It is no link.
     }

@@ -3,7 +3,7 @@ import { chmod, readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { errorCode } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { isIn, isSecretFile, leadsAway, nameTest, readNames, realOf } from './paths.ts';
+import { isIn, isSecretFile, leavesRoots, nameTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -192,7 +192,7 @@ async function behindLink(root: string, path: string): Promise<string | undefine
     const reason = entry.isSymbolicLink() ? protectionOf(entry.name) : undefined;
     if (reason === undefined) continue;
     const link = join(root, entry.name);
-    if (!leadsAway(link, [root]) && isIn(path, await realOf(link))) return reason;
+    if (!leavesRoots(link, [root]) && isIn(path, await realOf(link))) return reason;
   }
   return undefined;
 }

@@ -1,6 +1,6 @@
 import { securityError } from '../core/errors.ts';
 import type { Mask, MaskedPlace } from '../core/ports.ts';
-import { isTelling, printablePath } from '../core/text.ts';
+import { isDistinctiveSecret, printablePath } from '../core/text.ts';
 import { changedLines } from './diff.ts';
 import { isSkip } from './paths.ts';
 import { type ReadOptions, readFile } from './read-file.ts';
@@ -115,7 +115,7 @@ export async function maskFile({ mask, scopes }: MaskContext, path: string, befo
       const restored = putBack(path, { before, lines }, after);
       const [was, is] = [await mask(before, scope, 'rules'), await mask(restored.text, scope, 'rules')];
       for (const { kind, value } of secrets) {
-        const parts = [value, ...value.split('\n')].filter(isTelling);
+        const parts = [value, ...value.split('\n')].filter(isDistinctiveSecret);
         if (parts.some(part => is.text.split(part).length > was.text.split(part).length))
           throw securityError(
             `With this change a secret of ${printablePath(path)} (${kind}) would not be recognized as one any more.`,

@@ -4,7 +4,7 @@ import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { configError, errorCode, securityError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { printablePath } from '../core/text.ts';
-import { isIn, isSecretFile, isSkip, leadsAway, skip, skipFor, tooLarge, upwards } from './paths.ts';
+import { isIn, isSecretFile, isSkip, leavesRoots, skip, skipFor, tooLarge, upwards } from './paths.ts';
 
 export interface SandboxOptions {
   /** Absolute paths of the directories that may be read. One that does not exist admits nothing. */
@@ -110,7 +110,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     if (!isAbsolute(path) || path.includes('\0') || path.length > maxPath) {
       return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${maxPath} characters.`);
     }
-    if (leadsAway(path, [...roots, ...realRoots])) return outside(path, realRoots);
+    if (leavesRoots(path, [...roots, ...realRoots])) return outside(path, realRoots);
     try {
       const real = await realpath(path);
       if (!isWithin(realRoots, real)) return outside(path, realRoots);
@@ -275,7 +275,7 @@ function notRegular(path: string, stats: fs.Stats): Skip {
 function judgeOwn(own: readonly string[]): Sandbox['isOwn'] {
   const folders = own.flatMap(folder => [resolve(folder), deepestReal(folder)]);
   return path => {
-    const places = leadsAway(path, folders) ? [resolve(path)] : [resolve(path), deepestReal(path)];
+    const places = leavesRoots(path, folders) ? [resolve(path)] : [resolve(path), deepestReal(path)];
     return places.some(each => folders.some(folder => isIn(each, folder)));
   };
 }

@@ -16,11 +16,11 @@ export const questionWords = (question: string): string[] =>
 
 /** The words of a text that say something, as `wordsOf` gives them. */
 export function* tellingWords(text: string): Generator<string> {
-  for (const word of wordsOf(text)) if (isTelling(word)) yield word;
+  for (const word of wordsOf(text)) if (isTellingWord(word)) yield word;
 }
 
 /** Whether a word, lower-case, says something about a text. */
-export const isTelling = (word: string): boolean =>
+export const isTellingWord = (word: string): boolean =>
   word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
 
 /** What forms of one English word have in common, cut by its endings: `pric` of prices, priced and pricing. */

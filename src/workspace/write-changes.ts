@@ -6,7 +6,7 @@ import { printablePath } from '../core/text.ts';
 import { isIn, isSkip } from './paths.ts';
 import { readWhole } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
-import { assertUnprotected, checkTarget, makeInside, makeOwnFolder, writeFailure, writeInside } from './write-file.ts';
+import { assertUnprotected, checkTarget, makeFolders, makeOwnFolder, writeFailure, writeInside } from './write-file.ts';
 
 /** A file as it is to be; undefined: gone. */
 export interface FileChange {
@@ -113,7 +113,7 @@ async function kept({ backups, sandbox }: ChangeOptions, { path, bytes, text }: 
 
 async function put(sandbox: Sandbox, { path, mode }: Former, text: string | Buffer | undefined, unique: string) {
   if (text === undefined) return removeInside(sandbox, path);
-  const [directory, name] = [await makeInside(sandbox, dirname(path)), basename(path)];
+  const [directory, name] = [await makeFolders(sandbox, dirname(path)), basename(path)];
   await writeInside(sandbox, { directory, name, text, unique, mode, approved: directory === dirname(path) });
 }
 

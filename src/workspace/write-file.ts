@@ -113,7 +113,7 @@ export function writeFailure(path: string, error: unknown): unknown {
  * The real path of a directory inside the roots; what is missing of it is made, one folder after the other, each judged by
  * where it really is. Throws SECURITY for anything else.
  */
-export async function makeInside(sandbox: Sandbox, path: string): Promise<string> {
+export async function makeFolders(sandbox: Sandbox, path: string): Promise<string> {
   const { at } = await deepestThere(sandbox, path);
   let real = await sandbox.assertWithin(at);
   for (const name of relative(at, path).split(sep).filter(Boolean)) real = await makeFolder(sandbox, join(real, name));

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net';
 import type { Clock } from '../../src/core/ports.ts';
 import type { ToolHost } from '../../src/core/tool-host.ts';
 import { createAddressGuard } from '../../src/server/access/addresses.ts';
-import { createGate } from '../../src/server/access/admission.ts';
+import { createAdmission } from '../../src/server/access/admission.ts';
 import { operator, type Refusal, refusalResponse } from '../../src/server/access/caller.ts';
 import { type CapacityRules, createCapacity } from '../../src/server/access/limits.ts';
 import { createIdentify, createTokens, digestOf, type TokenEntry } from '../../src/server/access/tokens.ts';
@@ -31,7 +31,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
   const known = createTokens(entries, operator);
   const identify = createIdentify(known, clock);
   const capacity = createCapacity({ perCaller: 32, inAll: 128, queued: 256, ...given.capacity });
-  const gate = createGate(capacity, clock);
+  const admission = createAdmission(capacity, clock);
   const errors: Error[] = [];
   const door = openWebSockets({
     version: '0.0.0-test',
@@ -39,7 +39,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     random: seededRandom(7),
     tokens: known,
     identify,
-    gate,
+    admission,
     productOf: async () => ({ host, root, instructions: 'Ask away.' }),
     admit: () => undefined,
     maxBodyBytes: 33_554_432,
@@ -86,7 +86,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     url: `ws://127.0.0.1:${port}/ws`,
     port,
     door,
-    gate,
+    admission,
     capacity,
     tokens: known,
     errors,

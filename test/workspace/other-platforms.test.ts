@@ -1,6 +1,6 @@
 import { win32 } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { isIn, leadsAway, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
+import { isIn, leavesRoots, parsePathReference, slashedFrom } from '../../src/workspace/paths.ts';
 import { runTree } from '../../src/workspace/process-tree.ts';
 import { findProgram, variablesFor } from '../../src/workspace/programs.ts';
 import { checkTarget } from '../../src/workspace/write-file.ts';
@@ -55,8 +55,8 @@ describe('a path of Windows', () => {
       (name): [string, string, boolean] => [app, `C:\\dev\\app\\${name}`, false],
     ),
   ])('below the root %s, %s is not looked at: %s', (root, path, expected) => {
-    expect(leadsAway(path, [root], win32)).toBe(expected);
-    expect(leadsAway(path, [root])).toBe(false);
+    expect(leavesRoots(path, [root], win32)).toBe(expected);
+    expect(leavesRoots(path, [root])).toBe(false);
   });
 
   const links: Record<string, string> = {
@@ -83,7 +83,7 @@ describe('a path of Windows', () => {
       if (target === undefined) throw new Error('EINVAL');
       return target;
     };
-    expect(leadsAway(`${app}\\${way}`, [app, share], win32, read)).toBe(expected);
+    expect(leavesRoots(`${app}\\${way}`, [app, share], win32, read)).toBe(expected);
     expect(looked.filter(path => path.startsWith('\\\\evil'))).toEqual([]);
   });
 

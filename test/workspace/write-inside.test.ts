@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rename, stat, symlink } from 'node:fs/promise
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { reasonToProtect } from '../../src/workspace/protected-files.ts';
 import { createSandbox, type Sandbox } from '../../src/workspace/sandbox.ts';
-import { makeInside, probeInside, writeInside } from '../../src/workspace/write-file.ts';
+import { makeFolders, probeInside, writeInside } from '../../src/workspace/write-file.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 let project: TempProject;
@@ -127,19 +127,19 @@ describe('a directory that is tried', () => {
 
 describe('a directory that is made', () => {
   it('comes with the folders above it, and one that is there is itself', async () => {
-    expect(await makeInside(sandbox, project.path('new/deep/er'))).toBe(project.path('new/deep/er'));
+    expect(await makeFolders(sandbox, project.path('new/deep/er'))).toBe(project.path('new/deep/er'));
     expect((await stat(project.path('new/deep/er'))).isDirectory()).toBe(true);
-    expect(await makeInside(sandbox, project.path('out'))).toBe(project.path('out'));
+    expect(await makeFolders(sandbox, project.path('out'))).toBe(project.path('out'));
   });
 
   it('is where a link inside the roots leads', async () => {
     await mkdir(project.path('real'));
     await symlink(project.path('real'), project.path('link'));
-    expect(await makeInside(sandbox, project.path('link/deeper'))).toBe(project.path('real/deeper'));
+    expect(await makeFolders(sandbox, project.path('link/deeper'))).toBe(project.path('real/deeper'));
   });
 
   it('never stays outside when a folder on the way is swapped for a link', async () => {
-    const made = makeInside(swapping(swapForLink), project.path('out/new/deep'));
+    const made = makeFolders(swapping(swapForLink), project.path('out/new/deep'));
     await expect(made).rejects.toMatchObject({ kind: 'security' });
     expect(await readdir(outside.root)).toEqual([]);
   });

@@ -9,7 +9,7 @@ import type { AgentEvent } from '../../engine/modes/agent/agent.ts';
 import type { AgentTool } from '../../engine/modes/agent/local-tools/agent-tool.ts';
 import { checkAnswer, checkOptions } from './check-options.ts';
 import type { PolylogueEvents, SendDefaults, SendRequest, SendResult, SystemLayers } from './options.ts';
-import { type SendEvent, soundSignal, streamEvents, type Watch } from './stream.ts';
+import { type SendEvent, streamEvents, validSignal, type Watch } from './stream.ts';
 
 type Name = keyof PolylogueEvents;
 
@@ -72,7 +72,7 @@ export interface TokenUse {
 }
 
 /** Adds up what answers took. */
-export function createTally() {
+export function createCounter() {
   const nothing: Required<TokenUse> = { answers: 0, usage: noUsage, costUsd: 0 };
   const byModel = new Map<string, Required<TokenUse>>();
   const sum = (one: Required<TokenUse>, { answers, usage, costUsd = 0 }: TokenUse) => ({
@@ -94,7 +94,7 @@ export function createTally() {
 export interface SendParts {
   converse: SendMessage;
   emitter: Emitter;
-  tally: ReturnType<typeof createTally>;
+  tally: ReturnType<typeof createCounter>;
   /** The project. */
   root: string;
   /** What the settings say of the system prompt. */
@@ -189,14 +189,14 @@ export function withDefaults<Request extends SendDefaults>(defaults: SendDefault
   return {
     ...request,
     ...defaults,
-    ...saying(request),
-    system: { ...defaults.system, ...saying(request?.system) },
-    params: { ...defaults.params, ...saying(request?.params) },
+    ...defined(request),
+    system: { ...defaults.system, ...defined(request?.system) },
+    params: { ...defaults.params, ...defined(request?.params) },
   };
 }
 
 /** The members that say something: undefined says nothing. */
-export const saying = (given: object | undefined) =>
+export const defined = (given: object | undefined) =>
   Object.fromEntries(Object.entries({ ...given }).filter(([, value]) => value !== undefined));
 
 function layersOf(system: SystemLayers = {}, settings: SendParts['system']): SystemLayer[] {
@@ -301,7 +301,7 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
   const queue = createQueue();
 
   async function inTurn(own: Omit<SendRequest, 'history'>, watch?: Watch): Promise<SendResult> {
-    const leave = await queue.enter(id, soundSignal(own));
+    const leave = await queue.enter(id, validSignal(own));
     try {
       const began = age;
       const result = await send(id, { ...withDefaults(defaults, own), history: turns }, watch, own);

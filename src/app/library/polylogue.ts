@@ -17,7 +17,7 @@ import { type AppConfig, loadAppConfig, withValues } from '../settings.ts';
 import { systemEnvironment, useProxy } from '../system-environment.ts';
 import { checkOptions, checkSettings } from './check-options.ts';
 import type { Conversation, ConversationOptions, Emitter, TokenStats } from './conversation.ts';
-import { copyOf, createConversation, createEmitter, createSend, createTally, saying } from './conversation.ts';
+import { copyOf, createConversation, createCounter, createEmitter, createSend, defined } from './conversation.ts';
 import type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './diagnose.ts';
 import { analysisIn, errorIn, patchIn } from './diagnose.ts';
 import type { PolylogueOptions, SendDefaults, SendRequest, SendResult } from './options.ts';
@@ -151,7 +151,7 @@ function composePolylogue(product: Product, config: AppConfig, emitter: Emitter,
   const { systemPrompt, systemPromptFile, projectContext: projectMarker } = config.values.app;
   let defaults: SendDefaults = {};
   const base = systemPrompt ?? (systemPromptFile === undefined ? undefined : readIfPresent(systemPromptFile));
-  const tally = createTally();
+  const tally = createCounter();
   const over = new AbortController();
   const check: typeof checkOptions = (...given) => {
     if (over.signal.aborted) throw closed();
@@ -261,7 +261,7 @@ function createLanguageModel(
 const createCommsLog = (product: Product, uuid: () => string, check: typeof checkOptions): Polylogue['commsLog'] => ({
   async read(filter = {}) {
     check('commsLog.read', filter);
-    return exchangesOf(product).list({ limit: 100, ...saying(filter) });
+    return exchangesOf(product).list({ limit: 100, ...defined(filter) });
   },
   async append(entry) {
     check('commsLog.append', entry);
@@ -270,7 +270,7 @@ const createCommsLog = (product: Product, uuid: () => string, check: typeof chec
     const own = { reqId, exchange: reqId, direction, kind, tool: 'library', provider: 'library', model: '' } as const;
     const write = exchangesOf(product).append;
     if (!write) throw nothingKept();
-    write({ ...entry, ...own, ...saying(entry) });
+    write({ ...entry, ...own, ...defined(entry) });
   },
   async clear() {
     check('commsLog.read', {});

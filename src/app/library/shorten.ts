@@ -1,6 +1,6 @@
 import { inputError } from '../../core/errors.ts';
 import { type Message, textOf } from '../../core/message.ts';
-import { said } from '../../threads/transcript.ts';
+import { asMessage } from '../../threads/transcript.ts';
 import type { SendIn } from './conversation.ts';
 import type { SendResult } from './options.ts';
 
@@ -66,8 +66,8 @@ export async function compressDiscussion(
   const given = { what: 'the discussion above', context };
   const short = await shortForm(send, conversation, options, given);
   const history: Message[] = [
-    said('user', 'turn', `What was said so far, in short:\n${short.summary}`),
-    said('assistant', 'turn', 'I go on from there.'),
+    asMessage('user', 'turn', `What was said so far, in short:\n${short.summary}`),
+    asMessage('assistant', 'turn', 'I go on from there.'),
   ];
   return { ...short, history };
 }

@@ -88,7 +88,7 @@ async function* eventsOf(
 
 /** A request that ends with `over` too. What is no request, or has no signal for one, is refused where it is sent. */
 export function withSignal(request: SendRequest, over: AbortSignal): SendRequest {
-  const own = soundSignal(request);
+  const own = validSignal(request);
   if (!isRecord(request) || (own ?? request.signal) !== own) return request;
   // With what it inherits, which is refused where it is sent.
   const kept: SendRequest = Object.create(Object.getPrototypeOf(request));
@@ -96,5 +96,5 @@ export function withSignal(request: SendRequest, over: AbortSignal): SendRequest
 }
 
 /** A program without types may have given anything. */
-export const soundSignal = (request: unknown): AbortSignal | undefined =>
+export const validSignal = (request: unknown): AbortSignal | undefined =>
   isRecord(request) && request.signal instanceof AbortSignal ? request.signal : undefined;

@@ -11,7 +11,7 @@ import type { Transfer } from '../../threads/transfer/transfer.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
 import { decodeText, readBytes, readPieces } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
-import { checkTarget, makeInside, writeInside } from '../../workspace/write-file.ts';
+import { checkTarget, makeFolders, writeInside } from '../../workspace/write-file.ts';
 import type { TransferActions, UploadActions, UploadOutcome } from '../action-context.ts';
 import { fileError } from '../call-limits.ts';
 
@@ -147,7 +147,7 @@ export function createTransferActions(
       const path = pathOf('output_path', outputPath, root, home);
       const file = await files.writing(path, async () => {
         checkTarget(sandbox, path);
-        const directory = await makeInside(sandbox, dirname(path));
+        const directory = await makeFolders(sandbox, dirname(path));
         // Never over what is there: the file gets a number then.
         const unique = random.uuid();
         return writeInside(sandbox, { directory, name: basename(path), text: pieces, unique, keep: true });

@@ -7,7 +7,7 @@ import { estimateTokens, tokenFactor, tokensPerMessage } from '../../core/tokens
 import { addUsage } from '../../core/usage.ts';
 import { type AskModel, fullWindow, type ModelAnswer, type ModelQuestion } from '../../models/ask-model.ts';
 import type { Addition } from '../../threads/threads.ts';
-import { said, turnTokens } from '../../threads/transcript.ts';
+import { asMessage, turnTokens } from '../../threads/transcript.ts';
 import type {
   AnsweredCall,
   LocalTurn,
@@ -52,8 +52,8 @@ export async function continueTruncated(
     ...question.messages.map(message =>
       message.section === 'tail' ? { ...message, section: 'turn' as const } : message,
     ),
-    said('assistant', 'turn', answer.text),
-    said('user', 'turn', goOn),
+    asMessage('assistant', 'turn', answer.text),
+    asMessage('user', 'turn', goOn),
   ];
   let rest: ModelAnswer;
   try {
@@ -289,7 +289,7 @@ export interface Finish {
 }
 
 /** What is stored of an answer besides the state of its tool. */
-export function factsOf(answer: ModelAnswer, requested?: string): StoredAnswer {
+export function toStoredAnswer(answer: ModelAnswer, requested?: string): StoredAnswer {
   const { model, candidate, usage, costUsd, citations } = answer;
   return {
     content: answer.text,
@@ -321,7 +321,7 @@ export async function finishTurn(
   const { services } = exchange;
   const { answer, plan, history } = answered;
   const { citations } = answer;
-  const stored = { ...factsOf(answer, answered.requestedModel), workflow: plan.workflow };
+  const stored = { ...toStoredAnswer(answer, answered.requestedModel), workflow: plan.workflow };
   const { thread, turn, warnings } = await storeAnswer(exchange, answered, stored);
   const elapsedMs = services.clock.monotonic() - answered.startedAt;
   const told = [...answered.warnings, ...warnings];

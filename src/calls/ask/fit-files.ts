@@ -43,14 +43,14 @@ export interface FileInclusion extends IncludedFiles {
 /** A file as it may be shown: masked. */
 type MaskedText = Pick<Masked, 'text' | 'found'> & { base: Sha256 };
 
-export function recordOf(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
+export function fileRecord(file: TextFile, form: FileRecord['form'], base: Sha256, range?: LineRange): FileRecord {
   const { path, size, mtimeMs, lines, sha256: hash, document } = file;
   const facts = { path, form, size, mtimeMs, lines, sha256: hash, base };
   return { ...facts, ...(range && { range }), ...(document && { document }) };
 }
 
 /** What a record costs in the prompt, for the model. */
-export function costOf({ factor }: Pick<FileInclusion, 'factor'>, record: FileRecord, blobs: Blobs): number {
+export function recordCost({ factor }: Pick<FileInclusion, 'factor'>, record: FileRecord, blobs: Blobs): number {
   const texts = [renderFile(record, blobs), renderDocument(record, blobs)].filter(text => text !== undefined);
   return Math.ceil(estimateTokens(`${texts.join('\n\n')}\n\n`) * factor);
 }
@@ -58,8 +58,8 @@ export function costOf({ factor }: Pick<FileInclusion, 'factor'>, record: FileRe
 const roomIn = ({ budget, tokens }: FileInclusion): number => budget - tokens;
 
 /** Adds a record if it costs no more than `limit`, which is all that is left unless told. */
-export function take(into: FileInclusion, record: FileRecord, blobs: Blobs, limit = roomIn(into)): boolean {
-  const cost = costOf(into, record, blobs);
+export function addIfFits(into: FileInclusion, record: FileRecord, blobs: Blobs, limit = roomIn(into)): boolean {
+  const cost = recordCost(into, record, blobs);
   if (cost > limit) return false;
   into.tokens += cost;
   into.records.push(record);
@@ -67,7 +67,7 @@ export function take(into: FileInclusion, record: FileRecord, blobs: Blobs, limi
   return true;
 }
 
-export async function masked({ services, call }: FileInclusion, file: TextFile): Promise<MaskedText> {
+export async function maskedFile({ services, call }: FileInclusion, file: TextFile): Promise<MaskedText> {
   const { text, found } = await services.mask(file.text, call.thread.id);
   return { base: hashOf(text), text, found };
 }
@@ -90,9 +90,9 @@ async function fitSearchResults(into: FileInclusion): Promise<void> {
   for (const { file, ranges } of into.found) {
     const wanted = ranges.filter(range => !isThere(into, file, range));
     if (wanted.length === 0) continue;
-    const { base, text, found } = await masked(into, file);
-    const records = wanted.map(range => recordOf(file, 'range', base, range));
-    const placed = records.filter(record => take(into, record, new Map([[base, text]])));
+    const { base, text, found } = await maskedFile(into, file);
+    const records = wanted.map(range => fileRecord(file, 'range', base, range));
+    const placed = records.filter(record => addIfFits(into, record, new Map([[base, text]])));
     // In the prompt, the ranges of a file stand in its order.
     into.records.splice(-placed.length || into.records.length, placed.length, ...placed.toSorted(byLine));
     if (placed.length > 0) countMasked(into, found);
@@ -203,9 +203,9 @@ async function byWorth({ call }: FileInclusion, files: readonly CollectedFile[])
 
 async function placeWhole(into: FileInclusion, file: CollectedFile, limit = roomIn(into)): Promise<boolean> {
   if (!file.range && file.text.length / charsPerToken > limit) return false;
-  const { base, text, found } = await masked(into, file);
-  const record = recordOf(file, file.range ? 'range' : 'full', base, file.range);
-  if (!take(into, record, new Map([[base, text]]), limit)) return false;
+  const { base, text, found } = await maskedFile(into, file);
+  const record = fileRecord(file, file.range ? 'range' : 'full', base, file.range);
+  if (!addIfFits(into, record, new Map([[base, text]]), limit)) return false;
   countMasked(into, found);
   into.report.embedded.push(printablePath(file.path));
   return true;
@@ -213,7 +213,7 @@ async function placeWhole(into: FileInclusion, file: CollectedFile, limit = room
 
 /** A named file that does not fit: what it declares or says, and the lines that matter or else its first ones. */
 async function placeShort(into: FileInclusion, file: CollectedFile, sharers: number) {
-  const shown = await masked(into, file);
+  const shown = await maskedFile(into, file);
   const share = Math.floor(roomIn(into) / sharers);
   const end = into.tokens + share;
   const form = file.range ? undefined : await placeCondensed(into, file, shown, share * outlineShare);
@@ -232,13 +232,13 @@ async function placeParts(into: FileInclusion, file: CollectedFile, { base, text
     ? undefined
     : await services.fileShortener.symbols({ path: file.path, hash: base, text }, call.signal);
   const blobs = new Map([[base, text]]);
-  const overhead = costOf(into, recordOf(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
+  const overhead = recordCost(into, fileRecord(file, 'range', base, { from: 1, to: 1 }), blobs) + seamTokens;
   const tokens = end - into.tokens;
   const room = { tokens, overhead, costOf: rangeCosts(text, tokens, factor) };
   const chosen = file.range ? [] : await relevantRanges(text, symbols, call.plan.contribution, room);
   const first = chosen.length === 0 ? firstLines(file.range ?? { from: 1, to: countLines(text) }, room) : undefined;
   return (first ? [first] : chosen).filter(range =>
-    take(into, recordOf(file, 'range', base, range), blobs, end - into.tokens),
+    addIfFits(into, fileRecord(file, 'range', base, range), blobs, end - into.tokens),
   );
 }
 
@@ -270,7 +270,7 @@ async function placeCondensed(into: FileInclusion, file: CollectedFile, { base, 
   const shown = hashOf(made.text);
   const record: FileRecord = { path, form: made.form, size, mtimeMs, lines, sha256, shown };
   const report = made.form === 'outline' ? into.report.outlined : into.report.summarised;
-  if (into.shownTexts.has(shown) || take(into, record, new Map([[shown, made.text]]))) {
+  if (into.shownTexts.has(shown) || addIfFits(into, record, new Map([[shown, made.text]]))) {
     report.push(printablePath(path));
     return made.form;
   }
@@ -295,7 +295,7 @@ async function placeFound(into: FileInclusion, files: readonly CollectedFile[]):
     const share = Math.max(outlineTokens.least * factor, roomIn(into) / Math.max(1, left));
     const limit = Math.min(outlineTokens.max * factor, share, roomIn(into));
     const tooLittle = left <= 0 || limit < outlineTokens.least * factor;
-    const shown = tooLittle ? undefined : await masked(into, file);
+    const shown = tooLittle ? undefined : await maskedFile(into, file);
     if (shown && (await placeCondensed(into, file, shown, limit + overheadTokens * factor))) {
       countMasked(into, shown.found);
     } else leftOut.push(file);

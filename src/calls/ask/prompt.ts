@@ -7,6 +7,7 @@ import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts
 import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
 import { compact, exceedsHistoryBudget, planBudget, selectionTokens, windowClass } from '../../threads/compaction.ts';
 import {
+  asMessage,
   type Blobs,
   blobsOf,
   covers,
@@ -15,7 +16,6 @@ import {
   renderTurn,
   renderTurns,
   type Selection,
-  said,
   selectTurns,
   shownTexts,
   turnTokens,
@@ -27,7 +27,7 @@ import { fileError } from '../call-limits.ts';
 import type { FileReport, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import type { FileInclusion, IncludedFiles } from './fit-files.ts';
-import { costOf, countMasked, fitNewFiles, masked, recordOf, skipForRoom, take } from './fit-files.ts';
+import { addIfFits, countMasked, fileRecord, fitNewFiles, maskedFile, recordCost, skipForRoom } from './fit-files.ts';
 import type { FoundFile } from './search-files.ts';
 import type { CallServices } from './services.ts';
 
@@ -84,18 +84,18 @@ export function refuseIfNothingReadable(
 }
 
 async function embedChange(into: FileInclusion, before: PromptFile, file: TextFile) {
-  const { base, text, found } = await masked(into, file);
+  const { base, text, found } = await maskedFile(into, file);
   countMasked(into, found);
   into.report.changed.push(printablePath(file.path));
-  const full = recordOf(file, 'full', base);
+  const full = fileRecord(file, 'full', base);
   const oldText = into.bases.get(before.base);
   const compared = file.lines > smallFileLines && oldText !== undefined;
   const diff = compared ? await plainDiff(into, file.path, oldText, text) : undefined;
   const shown = diff === undefined ? undefined : hashOf(diff);
-  const change = shown && { ...recordOf(file, 'diff', base), shown };
+  const change = shown && { ...fileRecord(file, 'diff', base), shown };
   const blobs = new Map([[base, text], ...(shown && diff !== undefined ? [[shown, diff] as const] : [])]);
-  const useDiff = change && costOf(into, change, blobs) < costOf(into, full, blobs);
-  if (!take(into, useDiff ? change : full, blobs)) note(into, file, 'changed');
+  const useDiff = change && recordCost(into, change, blobs) < recordCost(into, full, blobs);
+  if (!addIfFits(into, useDiff ? change : full, blobs)) note(into, file, 'changed');
 }
 
 /** A removed line gets a dash in front and can so come to look like a marker of ours; then the file is sent whole. */
@@ -281,7 +281,11 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const turn: Turn = { ...withFiles, tokens: turnTokens(withFiles, previous, blobs) };
   const { compaction, turns } = selection;
   const stable = renderTurns({ compaction, turns: [...turns, { ...turn, status: 'pending' }] }, blobs);
-  const messages = [said('system', 'preamble', preamble), ...stable, said('user', 'tail', `${tailHeading}\n${tail}`)];
+  const messages = [
+    asMessage('system', 'preamble', preamble),
+    ...stable,
+    asMessage('user', 'tail', `${tailHeading}\n${tail}`),
+  ];
   return {
     ...history,
     turn,

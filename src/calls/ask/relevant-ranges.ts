@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { LineRange } from '../../core/file.ts';
 import { chunksOf } from '../../workspace/search-index/chunks.ts';
-import { isTelling, stem, wordsOf } from '../../workspace/words.ts';
+import { isTellingWord, stem, wordsOf } from '../../workspace/words.ts';
 import type { FoundSymbol } from '../../workspace/workers/run-job.ts';
 
 /** Once so many in a row had no room, there is none. */
@@ -67,7 +67,7 @@ function termsOf(question: string) {
 function keysOf(word: string): string[] {
   const whole = word.toLowerCase();
   if (/^\p{N}/u.test(word)) return [whole];
-  const parts = [...wordsOf(word)].filter(isTelling);
+  const parts = [...wordsOf(word)].filter(isTellingWord);
   return parts.length === 0 ? [] : [...new Set([whole, ...parts.map(stem)])];
 }
 

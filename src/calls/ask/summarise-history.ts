@@ -5,7 +5,7 @@ import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
 import { averagePrice } from '../../models/routing/roster.ts';
 import { droppedTurns, summaryRoom, windowClass, withSummary } from '../../threads/compaction.ts';
-import { said, selectTurns } from '../../threads/transcript.ts';
+import { asMessage, selectTurns } from '../../threads/transcript.ts';
 import type { RoutedCall, SummaryCost } from '../call-record.ts';
 import type { Prompt } from './prompt.ts';
 import type { CallServices } from './services.ts';
@@ -234,8 +234,12 @@ async function ask(
     sharers: 2,
     candidates: [candidate],
     messages: [
-      said('system', 'preamble', instructions),
-      said('user', 'turn', `Sum up this record in at most ${words} words.\n\n${text}\n\n=== END OF THE RECORD ===`),
+      asMessage('system', 'preamble', instructions),
+      asMessage(
+        'user',
+        'turn',
+        `Sum up this record in at most ${words} words.\n\n${text}\n\n=== END OF THE RECORD ===`,
+      ),
     ],
     maxOutputTokens: Math.min(candidate.model.maxOutput, Math.ceil(tokens * 1.5) + thinkingTokens),
     signal,

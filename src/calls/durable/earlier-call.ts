@@ -178,7 +178,7 @@ export function interruptedReply({ thread, id }: CallOperation, tool: string): J
 }
 
 /** What a call that ended left for another caller: its own reply, or how the job that it became stands. */
-export async function outcomeOf(
+export async function replyOfEarlierCall(
   jobs: Pick<Jobs, 'find'>,
   call: CallOperation,
   { name, principal }: ToolRequest,

@@ -6,7 +6,7 @@ import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
 import type { EarlierCall } from './earlier-call.ts';
-import { awaitElsewhere, findEarlierCall, outcomeOf, recoveredReply, wantedFreshMs } from './earlier-call.ts';
+import { awaitElsewhere, findEarlierCall, recoveredReply, replyOfEarlierCall, wantedFreshMs } from './earlier-call.ts';
 import type { Jobs, JobsOptions } from './jobs.ts';
 import { abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
 import {
@@ -18,9 +18,9 @@ import {
   fingerprintCall,
   type IdempotencyTraits,
   isForgotten,
-  keyInUse,
   type LoggedOperation,
   type OperationLog,
+  refuseUsedKey,
   replayedReply,
 } from './operation-log.ts';
 
@@ -123,7 +123,7 @@ export class IdempotentCalls {
       seen = await this.#settled(fingerprint);
       if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same)) {
         begun();
-        return this.#rendered(this.#failed(request, keyInUse()));
+        return this.#rendered(this.#failed(request, refuseUsedKey()));
       }
       const earlier = await this.#earlier(seen, asked);
       if (earlier) {
@@ -200,7 +200,7 @@ export class IdempotentCalls {
     const isDead = earlier.state === 'dead';
     const found = isDead
       ? recoveredReply(executor, call, earlier.trace, request)
-      : await outcomeOf(this.#options.jobs, call, request);
+      : await replyOfEarlierCall(this.#options.jobs, call, request);
     const reply = found?.isError && isForgotten(call, fingerprint) ? undefined : found;
     const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.storeTime(), reply);
     if (isDead || !reply) await this.#note(fingerprint, call.id, end);
@@ -212,7 +212,7 @@ export class IdempotentCalls {
     const wait: Call = async (_request, stop) => {
       try {
         const ended = await awaitElsewhere(options, call, fingerprint, stop);
-        const reply = ended && (await outcomeOf(this.#options.jobs, ended, request));
+        const reply = ended && (await replyOfEarlierCall(this.#options.jobs, ended, request));
         if (reply && (fingerprint.named || !reply.isError)) return this.#rendered(reply);
         // Its process died, or it came to nothing for a caller that had left it: this question is still there.
         return await this.call(request, stop, traits, { ...executor, detach: undefined });

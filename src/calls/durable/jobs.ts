@@ -1,6 +1,6 @@
 import { sleepUntil } from '../../core/concurrency.ts';
 import { cancelledError, inputError, throwIfAborted, warnFrom } from '../../core/errors.ts';
-import { isJobId, isThreadId, type JobId, jobId, tidyId } from '../../core/ids.ts';
+import { isJobId, isThreadId, type JobId, jobId, normalizeId } from '../../core/ids.ts';
 import type { Job, JobReply } from '../../core/job.ts';
 import { isRecord, textIn } from '../../core/json.ts';
 import type { Random } from '../../core/ports.ts';
@@ -192,4 +192,4 @@ function threadIn({ document }: JobReply): Job['thread'] {
   return threadNamed(document.continuation_id ?? (isRecord(offer) ? offer.continuation_id : undefined));
 }
 
-const threadNamed = (id: unknown): Job['thread'] => [tidyId(textIn(id))].find(isThreadId);
+const threadNamed = (id: unknown): Job['thread'] => [normalizeId(textIn(id))].find(isThreadId);

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { z } from 'zod';
 import { createQueue, inParallel } from '../../core/concurrency.ts';
 import { inputError, storageError } from '../../core/errors.ts';
-import { hashOf, type JobId, type Sha256, type ThreadId, tidyId } from '../../core/ids.ts';
+import { hashOf, type JobId, normalizeId, type Sha256, type ThreadId } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
 import { canonicalJson, isRecord, type JsonObject } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
@@ -179,7 +179,7 @@ export function replayedReply({ isError, document }: JobReply): JobReply {
 }
 
 /** Why a call is refused that bears the name of another one. */
-export const keyInUse = (): Error =>
+export const refuseUsedKey = (): Error =>
   inputError('This idempotencyKey was given to another call.', {
     class: 'idempotency_key',
     next: 'Give each call a different key, and resend a call with exactly the same arguments.',
@@ -242,7 +242,7 @@ export async function fingerprintCall(
     if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
       return { key: hashOf(JSON.stringify(['named', ...place, own])), same, named: true, client, folders: [], edits };
     }
-    const isLast = tidyId(String(request.arguments.continuation_id)) === 'last';
+    const isLast = normalizeId(String(request.arguments.continuation_id)) === 'last';
     // What it means now; an id is part of the arguments anyway.
     const thread = isLast
       ? (await options.threads.findHead('last', { owner: principal.owner, workspace: principal.root })).id

@@ -2,7 +2,7 @@ import { basename, join } from 'node:path';
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
 import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
-import { isCut, type Reply, readControlStatus, wishIn } from '../../calls/reply.ts';
+import { isTruncated, type Reply, readControlStatus, requestedInputs } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { asError, isAppError, missingError } from '../../core/errors.ts';
 import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
@@ -137,12 +137,12 @@ async function ask(mode: Definition, call: ThreadedCall, services: CallServices)
 function conclude({ answer, files: { skipped }, plan }: AnsweredCall, text: string): JsonObject {
   const special = readControlStatus(text);
   const missing = skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
-  const cut = isCut(answer) || missing;
+  const cut = isTruncated(answer) || missing;
   return {
     status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
     content: text,
     content_type: special ? 'json' : 'text',
-    ...(special && wishIn(special.object)),
+    ...(special && requestedInputs(special.object)),
   };
 }
 

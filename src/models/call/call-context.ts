@@ -74,7 +74,7 @@ const thoughts = /<think(?:ing)?>[\s\S]*?(?:<\/think(?:ing)?>|$)/g;
  * Whether what came of a broken answer is of use to who asked: text that can be read on its own. Thoughts, a call of a tool
  * that was cut, and a piece of what a program reads are not. What was passed on can't be taken back.
  */
-export function isUseful(question: ModelQuestion, { text, callChars, passedOn }: AttemptContext): boolean {
+export function isUsefulPartial(question: ModelQuestion, { text, callChars, passedOn }: AttemptContext): boolean {
   if (passedOn) return true;
   const { wholeOnly, tools = [], toolChoice } = question;
   if (wholeOnly || callChars > 0 || (tools.length > 0 && toolChoice !== 'none')) return false;

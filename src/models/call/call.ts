@@ -15,7 +15,7 @@ import {
   answerOf,
   billedUsage,
   failureOf,
-  isUseful,
+  isUsefulPartial,
   lastAnswer,
   logRequest,
   recordAttempt,
@@ -117,7 +117,7 @@ function limitRequests(run: CallContext, last: AttemptContext): void {
   if (last.skipped || last.unasked) return;
   if (run.requestsLeft !== undefined) run.requestsLeft -= 1;
   else if (last.finish || last.text.trim() !== '' || last.reasoningChars + last.callChars > 0) run.requestsLeft = 1;
-  if (isUseful(run.question, last)) run.requestsLeft = 0;
+  if (isUsefulPartial(run.question, last)) run.requestsLeft = 0;
 }
 
 async function askCandidate(run: CallContext, candidate: Candidate, left: Candidate[]): Promise<AttemptContext> {

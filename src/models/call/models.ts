@@ -10,7 +10,7 @@ import type { ConfiguredProvider, Connections } from '../catalogue/connections.t
 import { configureProviders, createConnections, missingNames } from '../catalogue/connections.ts';
 import { createModelSources, type ModelSources, type SourceOptions } from '../catalogue/model-sources.ts';
 import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
-import { rehearsal } from '../provider.ts';
+import { dryRunReason } from '../provider.ts';
 import { upstreamOf } from '../resilience/breaker.ts';
 import type { LimiterRules } from '../resilience/limiter.ts';
 import { createResilience } from '../resilience/policy.ts';
@@ -214,7 +214,7 @@ async function warm(sources: ModelSources, policy: RoutingPolicy, [connection, a
   await turn();
   const opened = await apart(provider);
   const messages: Message[] = [{ role: 'user', section: 'turn', parts: [{ type: 'text', text }] }];
-  const signal = AbortSignal.abort(rehearsal);
+  const signal = AbortSignal.abort(dryRunReason);
   const question = { reqId: '', tool: task.tool, messages, candidates: [first], maxOutputTokens: 1, signal };
   const { call } = callOf(question, first, opened, false);
   // The first event has the schemas of all events made.

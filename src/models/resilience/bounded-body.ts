@@ -3,7 +3,7 @@ import { constants, createBrotliDecompress, createGunzip, createInflate } from '
 import { badUpstream } from './errors.ts';
 
 /** The most bytes of a body: an extracted book fits. A token of a stream may have an event of its own; an error begins with its cause. */
-export const most = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
+export const bodyLimits = { body: 64 * 1024 * 1024, stream: 256 * 1024 * 1024, error: 1024 * 1024 };
 
 /** Handed on at once. */
 const pieceBytes = 16_384;
@@ -64,7 +64,7 @@ export function bounded({ status, statusText, headers, hasBody }: BoundedHead, f
   for (const name of ['content-length', 'transfer-encoding']) headers.delete(name);
   if (unpack) headers.delete('content-encoding');
   const [isStream, isEvents] = /(event-stream)|ndjson/i.exec(headers.get('content-type') ?? '') ?? [];
-  const limit = ok ? (isStream ? most.stream : most.body) : most.error;
+  const limit = ok ? (isStream ? bodyLimits.stream : bodyLimits.body) : bodyLimits.error;
   const reading: Reading = ok && isStream ? new JoinedEvents(isEvents ? 'events' : 'lines') : asTheyCome;
   const options = { limit, cuts: !ok, reading };
   const plain = new BodyInTurns(unpack ? unpackingFeed(unpack, feed) : feed, options);
@@ -121,7 +121,7 @@ const unpackingFeed = (unpack: ReturnType<typeof createGunzip>, feed: Feed): Fee
  * ends the process.
  */
 function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, body: BodyInTurns): Feeding {
-  let left = most.stream;
+  let left = bodyLimits.stream;
   const fail = (failure: Error) => {
     body.end({ failure });
     body.cancel(failure);
@@ -133,7 +133,7 @@ function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, body: Bod
   function push(bytes: Uint8Array): boolean {
     left -= bytes.length;
     // There is packing in which nothing is packed.
-    if (left < 0) fail(badUpstream(`The answer did not end after ${most.stream} bytes.`, false));
+    if (left < 0) fail(badUpstream(`The answer did not end after ${bodyLimits.stream} bytes.`, false));
     return unpack.destroyed || unpack.write(bytes);
   }
   function end(how: Ending): void {

@@ -1,7 +1,7 @@
 import { hasSubscribers } from 'node:diagnostics_channel';
 import { type Duplex, duplexPair } from 'node:stream';
 import { isRecord } from '../../core/json.ts';
-import { type BoundedAnswer, bounded, type Ending, type Feeding, most } from './bounded-body.ts';
+import { type BoundedAnswer, bodyLimits, bounded, type Ending, type Feeding } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
 
 /**
@@ -197,7 +197,7 @@ class Handler {
   onData(bytes: Uint8Array): boolean {
     if (!this.#feeding || this.#feeding.push(bytes)) return true;
     this.#ahead += bytes.length + pieceCost;
-    if (this.#waits || this.#ahead <= most.body) return !this.#waits;
+    if (this.#waits || this.#ahead <= bodyLimits.body) return !this.#waits;
     this.#stop(badUpstream(`${this.#ahead} bytes of the answer came before they could be read.`, false));
     return true;
   }

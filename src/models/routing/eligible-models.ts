@@ -174,7 +174,7 @@ export function eligibleModels(request: ModelRequest, roster: Roster, policy: Ro
 }
 
 /** A model that may be chosen, with what the call may cost there. */
-export type Offer = ReturnType<typeof offerOf>;
+export type Offer = ReturnType<typeof toOffer>;
 
 /** Searches that a call may come to; the operator may allow fewer. */
 const searchRounds = { maxResults: 10, maxRounds: 3 };
@@ -195,12 +195,12 @@ export function shortened(eligible: EligibleModels, { holds, maxPrompt }: Offer)
 }
 
 /** What to say where only models without a known price are left: the limit is of no use then. */
-export function unlimited({ policy: { autoCostLimit } }: EligibleModels, { usd, model }: Offer): string {
+export function noPriceWarning({ policy: { autoCostLimit } }: EligibleModels, { usd, model }: Offer): string {
   if (usd !== undefined || autoCostLimit === undefined) return '';
   return `No price is known for ${model.provider}:${model.id}, so AUTO_COST_LIMIT ${dollars(autoCostLimit)} cannot be kept for this call.`;
 }
 
-export function offerOf(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined) {
+export function toOffer(eligible: EligibleModels, model: ModelInfo, effort: Effort | undefined) {
   const { request, pricing } = eligible;
   const { search, window = 0 } = request.plan?.needs ?? request.needs;
   const tokens = request.promptTokens ?? request.task?.estimatedTokens ?? window;
@@ -223,7 +223,7 @@ const thoroughUsd = 0.5;
 const insteadOfFree = 0.25;
 
 /** The offers in their order, but those last that cost far more than another one that serves about as well. */
-export function weighPrices({ request, policy: { prefer } }: EligibleModels, offers: readonly Offer[]): Offer[] {
+export function overpricedLast({ request, policy: { prefer } }: EligibleModels, offers: readonly Offer[]): Offer[] {
   const { ailing, before, category } = request;
   const { scores, times } = prefer === 'cost' ? tolerance.cost : tolerance.usual;
   const price = ({ model, usd = Number.POSITIVE_INFINITY }: Offer) => {
@@ -296,7 +296,7 @@ export function isUnknownSuffix(eligible: EligibleModels, split?: Suffixed, scop
 }
 
 /** The one model a mistyped name means: among configured providers' models first, then among all, to say what is missing. */
-export function guess(eligible: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
+export function guessModel(eligible: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
   const split = splitSuffix(text);
   const suffix = split?.ask ? split : undefined;
   const name = suffix?.base ?? text;

@@ -1,6 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import { type EligibleModels, eligibleModels, offerOf } from './eligible-models.ts';
+import { type EligibleModels, eligibleModels, toOffer } from './eligible-models.ts';
 import { applyRequirements, resolveIn } from './resolve.ts';
 import { averagePrice, type ModelRequest, type Refusal, type Roster, type RoutingPolicy, settingOf } from './roster.ts';
 
@@ -44,7 +44,7 @@ export function explainRoute(request: ModelRequest, roster: Roster, policy: Rout
     candidates: candidates.map((candidate): Candidate & { price?: number; usd?: number; searches: boolean } => ({
       ...candidate,
       price: averagePrice(candidate.model),
-      usd: offerOf(eligible, candidate.model, candidate.effort).usd,
+      usd: toOffer(eligible, candidate.model, candidate.effort).usd,
       searches: eligible.searches(candidate.model),
     })),
     ...(resolution?.corrected && { corrected: resolution.corrected }),
@@ -89,7 +89,7 @@ function reasonFor(eligible: EligibleModels, model: ModelInfo, named: boolean): 
   if (vision && !model.input.includes('image')) return 'no_vision';
   if (model.window < window) return 'window';
   if (search && !eligible.searches(model)) return 'no_search';
-  if (offerOf(eligible, model, eligible.request.effort).holds === 0) return 'cost';
+  if (toOffer(eligible, model, eligible.request.effort).holds === 0) return 'cost';
   if (eligible.request.ailing?.(model)) return 'failing';
   return model.status === 'active' ? 'ranked_lower' : 'retired';
 }

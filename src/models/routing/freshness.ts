@@ -14,7 +14,7 @@ export const buckets = 1 << 16;
 const classes = [...Object.values(lists.now), ...Object.values(lists.other)];
 
 /** Signs are numbered: first each class of words, then each two of them. */
-export const signs = (classes.length * (classes.length + 1)) / 2;
+export const cueCount = (classes.length * (classes.length + 1)) / 2;
 
 /** The size of the pieces of the file of weights, in bytes: scale and bias, the signs' weights; the buckets' follow. */
 export const fileParts = { head: 8, sign: 4 };
@@ -70,7 +70,7 @@ function wordPattern(list: string): RegExp {
 const wordTests = classes.map(list => madeWhenNeeded(list, () => wordPattern(list)));
 
 /** The signs that a text shows: the classes that it has words of, and each two of them. */
-export function signsOf(text: string): number[] {
+export function cuesIn(text: string): number[] {
   const shown = text.slice(0, maxChars);
   const found = wordTests.flatMap((isIn, at) => (isIn(shown) ? [at] : []));
   const before = (row: number) => row * classes.length - (row * (row + 1)) / 2;
@@ -131,26 +131,26 @@ function readWeights() {
   return {
     scale: data.readFloatLE(0),
     bias: data.readFloatLE(4),
-    signs: Array.from({ length: signs }, (_, at) => data.readFloatLE(head + at * sign)),
-    buckets: new Int8Array(data.buffer, data.byteOffset + head + signs * sign, buckets),
+    signs: Array.from({ length: cueCount }, (_, at) => data.readFloatLE(head + at * sign)),
+    buckets: new Int8Array(data.buffer, data.byteOffset + head + cueCount * sign, buckets),
   };
 }
 
 /** Whether a text has words of the present: of times, releases, prices and so on. */
-export const speaksOfNow = (text: string): boolean => signsOf(text).some(sign => sign < Object.keys(lists.now).length);
+export const hasCueOfNow = (text: string): boolean => cuesIn(text).some(sign => sign < Object.keys(lists.now).length);
 
 /** A shorter text says too little for a sum of weights: "Go on." */
 const minChars = 12;
 
 /** How likely a text asks for what is true now in the world, from 0 to 1, by a linear model over its features and signs. */
-export function likelyAboutNow(text: string): number {
+export function probabilityAboutNow(text: string): number {
   if (text.length < minChars && !unspaced.test(text)) return 0;
   weights ??= readWeights();
   const features = featuresOf(text);
   let sum = 0;
   for (const feature of features) sum += weights.buckets[feature] ?? 0;
   let odds = weights.bias + (sum * weights.scale) / Math.sqrt(features.size);
-  for (const sign of signsOf(text)) odds += weights.signs[sign] ?? 0;
+  for (const sign of cuesIn(text)) odds += weights.signs[sign] ?? 0;
   return 1 / (1 + Math.exp(-odds));
 }
 
@@ -242,11 +242,11 @@ export function freshnessOf(text: string, { narrow }: { narrow: boolean }): Fres
   if (cve.test(plain)) return yes('names a CVE');
   if (has('atHand', plain) || narrow) return no;
   if (words.search(urls) >= 0 && has('readsPage', plain)) return yes('asks what a page says');
-  const likely = likelyAboutNow(plain);
+  const likely = probabilityAboutNow(plain);
   const byRules = has('asks', plain) ? judgeQuestion(plain) : bareTopic(plain);
   if (byRules?.verdict === 'yes' || (byRules?.verdict === 'no' && likely < sure)) return byRules;
   if (likely >= sure) return yes('sounds like one about what is true now');
-  const isOpen = likely >= doubtful && speaksOfNow(plain);
+  const isOpen = likely >= doubtful && hasCueOfNow(plain);
   return byRules ?? (isOpen ? maybe('may be about the present') : no);
 }
 

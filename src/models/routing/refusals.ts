@@ -67,7 +67,8 @@ export function unconfiguredError(
 ): AppError {
   if (!hasProvider(eligible)) return noProviderError(eligible);
   const setting = settingOf(provider);
-  const twin = eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? atAggregator(eligible, rows);
+  const twin =
+    eligible.open.find(model => rows.some(row => sameModel(row, model))) ?? offeredByAggregator(eligible, rows);
   const other = twin ? `"${twin.provider}:${twin.id}", the same model elsewhere` : bestOpen(eligible);
   const missing = missingAt(eligible, provider);
   const next = `${missing ? `Set ${missing}` : `Configure ${provider}`} in the server's environment, or use another model: ${other}.`;
@@ -78,17 +79,17 @@ export function unconfiguredError(
 /** Its vendor shut the model down. */
 function retiredError(eligible: EligibleModels, name: string, model: ModelInfo): AppError {
   const { provider, id, life } = model;
-  const heir = heirOf(eligible, model);
-  const open = eligible.open.filter(other => other === heir || other.status === 'active');
-  const others = heir && open.includes(heir) ? [heir.id] : nearestModels(id, open, suggestions);
-  const replaced = heir ? `; "${heir.id}" takes its place` : '';
+  const successor = successorOf(eligible, model);
+  const open = eligible.open.filter(other => other === successor || other.status === 'active');
+  const others = successor && open.includes(successor) ? [successor.id] : nearestModels(id, open, suggestions);
+  const replaced = successor ? `; "${successor.id}" takes its place` : '';
   const message = `"${name}" was retired by ${provider} on ${life?.retired}${replaced}.`;
   const next = others.length > 0 ? `Use ${oneOf(others)}, or "auto".` : 'Use "auto".';
   return notFound(message, 'retired', next, { suggestions: others });
 }
 
 /** What took a model's place, and the place of that one, to the last. */
-export function heirOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undefined {
+export function successorOf({ roster }: EligibleModels, model: ModelInfo): ModelInfo | undefined {
   const line = [model];
   for (const { provider, life } of line) {
     const next = roster.models.find(other => other.provider === provider && other.id === life?.replacedBy);
@@ -231,7 +232,7 @@ export function passThrough(eligible: EligibleModels, text: string, scope?: Rost
 }
 
 /** A known model whose maker has no key here, as OpenRouter names it, which serves nearly all; undefined without its key. */
-export function atAggregator(eligible: EligibleModels, rows: readonly ModelInfo[]): ModelInfo | undefined {
+export function offeredByAggregator(eligible: EligibleModels, rows: readonly ModelInfo[]): ModelInfo | undefined {
   const row = rows.find(model => eligible.refusal(model) === 'no_key' && makerSlugs.has(model.provider));
   const provider = eligible.provider('openrouter');
   if (!row || !provider?.configured) return undefined;

@@ -4,14 +4,14 @@ import { dollars } from '../../core/usage.ts';
 import type { EligibleModels, Match, Meaning, Offer } from './eligible-models.ts';
 import {
   byPriority,
-  guess,
+  guessModel,
   interpretationsOf,
   isBefore,
   isUnknownSuffix,
-  offerOf,
+  noPriceWarning,
+  overpricedLast,
   shortened,
-  unlimited,
-  weighPrices,
+  toOffer,
 } from './eligible-models.ts';
 import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import * as refusals from './refusals.ts';
@@ -75,8 +75,9 @@ function insteadOfDefault(eligible: EligibleModels, name: string, error: AppErro
   const { open, provider, request } = eligible;
   const { scope, rest } = splitProvider(eligible, name);
   const [first] = byPriority([...interpretationsOf(eligible, rest, scope)].at(0)?.rows ?? []);
-  const heir = first && refusals.heirOf(eligible, first);
-  if (heir && open.includes(heir)) return resolveName(eligible, `${heir.provider}:${heir.id}`, 'replaces the default');
+  const successor = first && refusals.successorOf(eligible, first);
+  if (successor && open.includes(successor))
+    return resolveName(eligible, `${successor.provider}:${successor.id}`, 'replaces the default');
   const meant = scope ?? provider(first?.provider ?? '');
   const own = open.filter(model => (meant?.local ? provider(model.provider)?.local : model.provider === meant?.id));
   if (meant?.local && own.length === 0) throw error;
@@ -129,7 +130,7 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
     throw refusals.unknownSuffixError(split.base, split.suffix);
   }
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
-  const guessed = scope?.listComplete === false ? undefined : guess(eligible, rest, scope);
+  const guessed = scope?.listComplete === false ? undefined : guessModel(eligible, rest, scope);
   // A guess never leads to what may not be used.
   const match = guessed?.rows.some(model => isRestriction(eligible.refusal(model))) ? undefined : guessed;
   return { match, scope, servers: match ? servers(eligible, match.rows, scope) : [] };
@@ -155,7 +156,7 @@ function resolveMatch(
   reason: string,
 ): Resolution {
   if (!first) {
-    const model = scope ? undefined : refusals.atAggregator(eligible, rows);
+    const model = scope ? undefined : refusals.offeredByAggregator(eligible, rows);
     if (model) return passOn(eligible, name, { model, suffix, warning: '' });
     throw scope && rows.some(model => eligible.refusal(model) === 'no_key')
       ? refusals.unconfiguredError(eligible, name, scope.id, rows)
@@ -207,7 +208,7 @@ function substitutes(eligible: EligibleModels, first: ModelInfo, taken: readonly
       (!isLocal(first) || isLocal(model)) &&
       unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length,
   );
-  return choose(eligible, payable(pool.map(model => offerOf(eligible, model, effort))));
+  return choose(eligible, payable(pool.map(model => toOffer(eligible, model, effort))));
 }
 
 /** Prompts of which a window or the limits on costs hold less than this part of what the best one holds are too much for it. */
@@ -222,7 +223,7 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const { vision, window = 0, search } = request.plan?.needs ?? request.needs;
   const seeing = vision ? open.filter(model => model.input.includes('image')) : open;
   if (seeing.length === 0) throw refusals.noVisionError(eligible);
-  const offers = seeing.map(model => offerOf(eligible, model, effort));
+  const offers = seeing.map(model => toOffer(eligible, model, effort));
   const isWide = ({ model, holds }: Offer) => model.window >= window && holds >= 1;
   const wanted = wantedProvider(request, offers, isWide);
   if (wanted.length === 0) throw refusals.nothingAllowedError(eligible);
@@ -247,7 +248,7 @@ function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort
   const fits = widest >= window;
   const warnings = [
     fits ? shortened(eligible, first) : `No model that may be used holds ${window} tokens; the widest holds ${widest}.`,
-    unlimited(eligible, first),
+    noPriceWarning(eligible, first),
     otherThanBefore(eligible, first, offers),
   ].filter(Boolean);
   return { candidates: [asked(first), ...fallbacks.map(asked)], requested, warnings };
@@ -283,7 +284,7 @@ function ranked(eligible: EligibleModels, offers: readonly Offer[]): Offer[] {
   const byModel = new Map(offers.map(offer => [offer.model, offer]));
   const order = inOrder(eligible, [...byModel.keys()]).flatMap(model => byModel.get(model) ?? []);
   const wanted = order.toSorted((a, b) => place(a) - place(b));
-  return weighPrices(eligible, wanted).toSorted(
+  return overpricedLast(eligible, wanted).toSorted(
     (a, b) => Number(ailing?.(a.model) ?? false) - Number(ailing?.(b.model) ?? false),
   );
 }

@@ -67,7 +67,7 @@ const wideAtSign = '\uff20';
  * A prompt in which a CLI finds no commands, and its answer to it with the signs that were changed as they should be. CLIs read commands out of prompts: `@path` puts a file in, a slash or a dash at the beginning does something else altogether.
  * What callers, files and models say must not: at signs are widened, and what is in front was put there by us.
  */
-export function neutralPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, prompt: string) {
+export function escapeCliPrompt({ plainAt }: Pick<CliDefinition, 'plainAt'>, prompt: string) {
   const text = prompt.replaceAll('\0', '');
   const same = (answer: string) => answer;
   if (plainAt || !text.includes(atSign)) return { text: safeStart(text), restored: same };
@@ -120,7 +120,7 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   const file = await findProgram(cli.executable, search);
   if (file === undefined) throw notInstalled(cli);
   const path = (await programFolders(search)).join(parts.platform === 'win32' ? ';' : ':');
-  const prompt = neutralPrompt(cli, question.prompt);
+  const prompt = escapeCliPrompt(cli, question.prompt);
   const { args, leftOut, mayWrite } = commandOf(parts, cli, question);
   const inArguments = cli.promptBy === 'last' ? [argument(cli, prompt.text)] : [];
   const mark = parts.random.uuid();

@@ -1,7 +1,7 @@
 import type { LanguageModelV4, LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordIn, textIn } from '../../core/json.ts';
-import { rehearsal, type VendorEndpoint } from '../../models/provider.ts';
+import { dryRunReason, type VendorEndpoint } from '../../models/provider.ts';
 import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { readVendorError } from '../../models/resilience/classify-error.ts';
 import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
@@ -19,7 +19,7 @@ export const vendorFetch: Fetch = async (input, init) => (await vendorAnswer(inp
 export async function vendorAnswer(...[input, init]: Parameters<Fetch>): Promise<BoundedAnswer> {
   // Not with the settings of providers, which the start needs.
   const { boundedAnswer, rehearsedAnswer } = await import('../../models/resilience/bounded-fetch.ts');
-  if (init?.signal?.reason === rehearsal) return rehearsedAnswer(input, init);
+  if (init?.signal?.reason === dryRunReason) return rehearsedAnswer(input, init);
   const answer = await boundedAnswer(input, { ...init, redirect: 'manual' });
   const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
   if (target === null) return answer;

@@ -3,36 +3,36 @@ import { onAbort, withTimeout } from '../../core/concurrency.ts';
 import { type AppError, interruptedError, isAppError, limitError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost, ToolReply } from '../../core/tool-host.ts';
-import { bytesForCalls, type Capacity, createCapacity, createPlaces } from './limits.ts';
+import { bytesForCalls, type Capacity, createCapacity, createSlots } from './limits.ts';
 
 /** Where all calls of a daemon pass. */
-export type Gate = ReturnType<typeof createGate>;
+export type Admission = ReturnType<typeof createAdmission>;
 
 /** Milliseconds in which a call that was ended tells how far it came, and as many in which that is written. */
 const lastWordMs = 1_000;
 
 /** For a server with one client: as many calls as the memory bears. */
-export const memoryAlone = (): Capacity =>
+export const memoryCapacity = (): Capacity =>
   createCapacity({ perCaller: Infinity, inAll: Infinity, queued: Infinity, bytes: bytesForCalls() });
 
-export function createGate(capacity: Capacity, clock: Pick<Clock, 'after'>) {
+export function createAdmission(capacity: Capacity, clock: Pick<Clock, 'after'>) {
   /** The calls under way: what ends each, and what answers it in its stead. */
   const calls = new Set<{ stop: AbortController; abandon(error: AppError): void }>();
   let shut = false;
-  const held = createPlaces();
+  const held = createSlots();
   const { promise: empty, resolve } = Promise.withResolvers<void>();
   const settle = () => {
     if (shut && held.inAll() === 0) resolve();
   };
   const hold = () => held.take('anything', settle);
   return {
-    /** Counts something that has to end before the gate is empty; the result ends it. */
+    /** Counts something that has to end before it is empty; the result ends it. */
     hold,
     reserveInput: capacity.reserveInput,
     isShut: () => shut,
     /** Calls that run, that wait for their turn, and that may run at the same time. */
     load: () => ({ running: capacity.running(), waiting: capacity.waiting(), max: capacity.max() }),
-    /** The host as one client sees it: his calls wait for their turn, and none begins once the gate is shut. */
+    /** The host as one client sees it: his calls wait for their turn, and none begins once it is shut. */
     before: (host: ToolHost, client: string): ToolHost => ({
       ...host,
       async call(request, cancelled) {

@@ -48,7 +48,7 @@ export type Memory = ReturnType<Capacity['reserve']>;
 const retryAfterSeconds = 5;
 
 /** Places by the names of those who have them. */
-export function createPlaces() {
+export function createSlots() {
   const counts = new Map<string, number>();
   let all = 0;
   const of = (name: string) => counts.get(name) ?? 0;
@@ -78,7 +78,7 @@ export function createPlaces() {
 
 /** Memory by the names of those who hold it. `always`: bytes that each has beyond his share. */
 function createShares(limit: number, always: number) {
-  const held = createPlaces();
+  const held = createSlots();
   /**
    * For one call of a client, or a message while it comes. `more` throws OVER_CAPACITY where the memory does not bear so many more bytes
    * beside what others hold; one that is alone is always let in, for it would never find more room.
@@ -110,7 +110,7 @@ const startsPerTurn = 4;
  * as fast as the processor works them off, so that the first ones wait for their models while others begin.
  */
 export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: CapacityRules) {
-  const running = createPlaces();
+  const running = createSlots();
   const reserve = createShares(bytes, alwaysBytes);
   const reserveForStranger = createShares(strangerBytes, 0);
   const line: { caller: string; begin(): void }[] = [];
@@ -238,7 +238,7 @@ export interface ShareLimits {
 
 /** Takes a place for a name: answers what gives it back, or undefined where there is none for it. */
 export function createQuotas({ perCaller, inAll }: ShareLimits) {
-  const places = createPlaces();
+  const places = createSlots();
   return (name: string) => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
 }
 

@@ -4,14 +4,14 @@ import { withTimeout } from '../../core/concurrency.ts';
 import { asError, configError, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type AddressRules, checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
-import { createGate, type Gate } from '../access/admission.ts';
+import { type Admission, createAdmission } from '../access/admission.ts';
 import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import type { SessionRules } from '../access/idle-sessions.ts';
 import { type CapacityRules, createCapacity, createRates, type RateRules } from '../access/limits.ts';
 import { createIdentify } from '../access/tokens.ts';
 import { addressOf } from '../http/requests.ts';
 import { writeResponse } from '../http/responses.ts';
-import { createCors, createRouter, handOver, type RouterParts, refusalOf } from '../http/router.ts';
+import { createCors, createRouter, type RouterParts, refusalOf, routeUpgrade } from '../http/router.ts';
 import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions } from '../mcp-http/sessions.ts';
@@ -70,9 +70,9 @@ const usualPatience = { headMs: 10_000, requestMs: 600_000, stallMs: 30_000 };
 export async function openDaemon(options: DaemonOptions) {
   const { bind, clock, tokens } = options;
   checkBind({ host: bind.host, tokens: tokens.count() });
-  const gate = createGate(createCapacity(options.capacity), clock);
+  const admission = createAdmission(createCapacity(options.capacity), clock);
   const patience = { ...usualPatience, ...options.patience };
-  const services = servicesOf(options, gate, patience);
+  const services = servicesOf(options, admission, patience);
   const sessions = createSessions(options.sessions, clock);
   const routes = options.routes.map(make => make(services));
   const upgrades = options.upgrades.map(make => make(services));
@@ -119,14 +119,14 @@ export async function openDaemon(options: DaemonOptions) {
   const url = `http://${hostOf(ownAddresses.get(bound) ?? bound)}:${port}`;
   /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
   const load = () => {
-    const { running: callsRunning, waiting: callsWaiting } = gate.load();
+    const { running: callsRunning, waiting: callsWaiting } = admission.load();
     const connections = upgrades.reduce((sum, endpoint) => sum + endpoint.connections(), sessions.count());
     return { sessions: connections, callsRunning, callsWaiting };
   };
   const started_at = clock.now() / 1_000;
   const report = async (): Promise<DaemonHealth> => {
     const { sessions, callsRunning: calls_running, callsWaiting: calls_waiting } = load();
-    const isShut = gate.isShut();
+    const isShut = admission.isShut();
     const reason = await options.notReady();
     return {
       ...{ url, port, started_at, sessions, calls_running, calls_waiting, reason },
@@ -146,7 +146,7 @@ export async function openDaemon(options: DaemonOptions) {
     /** Tells at once how it is, where it tells of itself. */
     report: async () => file?.write(),
     /** Takes no more calls; resolves when none runs. Those that still run after `ms` are ended, and their clients told. */
-    drain: (ms: number) => gate.shut(ms),
+    drain: (ms: number) => admission.shut(ms),
     /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
     async close() {
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
@@ -158,13 +158,13 @@ export async function openDaemon(options: DaemonOptions) {
   };
 }
 
-function servicesOf(options: DaemonOptions, gate: Gate, patience: typeof usualPatience): RouteServices {
+function servicesOf(options: DaemonOptions, admission: Admission, patience: typeof usualPatience): RouteServices {
   const { version, clock, random, tokens, maxBodyBytes, onError } = options;
   const checkRate = createRates(options.rates, clock);
   const identify = createIdentify(tokens, clock);
   const productOf = followTokens(tokens, options.productOf);
   const admit: RouteServices['admit'] = (caller, count) => checkRate(caller.name, count);
-  return { ...patience, version, clock, random, tokens, identify, gate, productOf, admit, maxBodyBytes, onError };
+  return { ...patience, version, clock, random, tokens, identify, admission, productOf, admit, maxBodyBytes, onError };
 }
 
 /** Ends answers that are under way, in the midst of whatever they say, once whose they are has another token or none. */
@@ -223,7 +223,7 @@ function createRequestServer(
   server.on('upgrade', (incoming, socket, head) => {
     // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
     socket.on('error', () => socket.destroy());
-    const refusal = handOver(parts, incoming, socket, head);
+    const refusal = routeUpgrade(parts, incoming, socket, head);
     if (refusal) refuseUpgrade(socket, refusal, 'Refused');
   });
   return server;

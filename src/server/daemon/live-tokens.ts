@@ -11,7 +11,7 @@ import type { CallerProduct, RouteServices } from '../http/routes.ts';
 import { replaceFile } from './health-file.ts';
 
 /** Where systemd and container engines put what one service alone may read, with modes of their own that nobody can change. */
-export const isHandedIn = (path: string): boolean => /^\/run\/(credentials|secrets)\//.test(normalize(path));
+export const isMountedSecret = (path: string): boolean => /^\/run\/(credentials|secrets)\//.test(normalize(path));
 
 type TokenFile = Awaited<ReturnType<typeof readTokenFile>>;
 
@@ -22,7 +22,7 @@ type TokenFile = Awaited<ReturnType<typeof readTokenFile>>;
 export async function readTokenFile(path: string) {
   const entries = readTokens(await readText(path), path);
   const { mode } = await stat(path);
-  const isOpen = process.platform !== 'win32' && !isHandedIn(path) && (mode & 0o077) !== 0;
+  const isOpen = process.platform !== 'win32' && !isMountedSecret(path) && (mode & 0o077) !== 0;
   const warning = isOpen ? `Other users of this machine may read ${path}; "chmod 600" it.` : undefined;
   return { entries, warning };
 }

@@ -8,7 +8,7 @@ import { callerTrace } from '../mcp/messages.ts';
 
 /** `GET /api/tools` and `POST /api/tools/{name}`, for programs that speak no MCP. */
 export const createToolApi =
-  ({ gate, productOf, clock }: Pick<RouteServices, 'gate' | 'productOf' | 'clock'>) =>
+  ({ admission, productOf, clock }: Pick<RouteServices, 'admission' | 'productOf' | 'clock'>) =>
   async ({ request, body, caller, root: declared }: GuardedRequest, tool: string | undefined): Promise<Exchange> => {
     const { host, root } = await productOf(caller, declared);
     if (tool === undefined) return { response: Response.json({ tools: host.list() }) };
@@ -24,11 +24,11 @@ export const createToolApi =
       ...(key !== null && { session: { gone: request.signal, idempotencyKey: key } }),
     };
     const signal = key === null ? request.signal : new AbortController().signal;
-    const gated = gate.before(host, caller.name);
+    const admitted = admission.before(host, caller.name);
     if (request.headers.get('accept')?.includes('text/event-stream')) {
-      return streamed(watch => gated.call({ ...call, ...watch }, signal), clock);
+      return streamed(watch => admitted.call({ ...call, ...watch }, signal), clock);
     }
-    const reply = await gated.call(call, signal);
+    const reply = await admitted.call(call, signal);
     return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
   };
 

@@ -4,24 +4,24 @@ import type { StoredTurn } from '../../core/thread.ts';
 import { dollars, spendTotal } from '../../core/usage.ts';
 import { span } from './chart.ts';
 import type { RunReply } from './data.ts';
-import type { Child, Markup, Mood } from './html.ts';
+import type { Child, Markup, Tone } from './html.ts';
 import { ago, amount, clockTime, duration, empty, facts, html, line, pill, plural, table } from './html.ts';
 import { form, noProvider, type Page, type Visit } from './page.ts';
 import { stateWords } from './providers-page.ts';
 import { lastPart } from './thread-page.ts';
-import { codeBlock, cutTo, said } from './turn-parts.ts';
+import { codeBlock, cutTo, renderMarkdown } from './turn-parts.ts';
 
 export const outcomes = ['running', 'done', 'fell back', 'needs approval', 'failed', 'cancelled'] as const;
 
 /** How a call stands; `why`: what failed, or who answered instead. */
 interface Standing {
-  mood: Mood;
+  tone: Tone;
   outcome: (typeof outcomes)[number];
   why?: string;
 }
 
 /** What the events of a call come to; `stage` is in its own words, `models` in the order in which they were asked first. */
-export function factsOf({ startedAt, endedAt, events }: WatchedCall, now: number) {
+export function callFacts({ startedAt, endedAt, events }: WatchedCall, now: number) {
   const tried = events.flatMap(({ event }) => (event.type === 'model.attempt' ? [event] : []));
   const attempts = tried.filter(({ outcome }) => outcome !== 'skipped');
   const stages = events.flatMap(({ event }) => (event.type === 'call.stage' ? [event.stage] : []));
@@ -41,23 +41,23 @@ type Attempt = Extract<AppEvent, { type: 'model.attempt' }>;
 
 /** What a reader has to do something about is told apart from what is done. */
 function standingOf(end: Extract<AppEvent, { type: 'call.end' }> | undefined, attempts: readonly Attempt[]): Standing {
-  if (!end) return { mood: 'busy', outcome: 'running' };
+  if (!end) return { tone: 'busy', outcome: 'running' };
   const { code, status } = end;
   const last = attempts.at(-1);
-  if (code === 'CANCELLED') return { mood: 'warn', outcome: 'cancelled' };
+  if (code === 'CANCELLED') return { tone: 'warn', outcome: 'cancelled' };
   if (code !== undefined || status === 'failed') {
     const { class: why = '', provider } = last && last.outcome !== 'ok' ? last : { class: code ?? '', provider: '' };
     const words = [why.toLowerCase().replaceAll('_', ' '), provider].filter(Boolean).join(', ');
-    return { mood: 'bad', outcome: 'failed', why: line(words, 80) };
+    return { tone: 'bad', outcome: 'failed', why: line(words, 80) };
   }
-  if (status === 'approval_required') return { mood: 'warn', outcome: 'needs approval' };
+  if (status === 'approval_required') return { tone: 'warn', outcome: 'needs approval' };
   const fallback = attempts.findLast(({ outcome, next = 'none' }) => outcome !== 'ok' && !/^(none|retry)$/.test(next));
   return fallback
-    ? { mood: 'warn', outcome: 'fell back', why: line(`to ${fallback.next}`, 80) }
-    : { mood: 'good', outcome: 'done' };
+    ? { tone: 'warn', outcome: 'fell back', why: line(`to ${fallback.next}`, 80) }
+    : { tone: 'good', outcome: 'done' };
 }
 
-const outcomePill = ({ mood, outcome, why }: Standing): Markup => pill(mood, why ? `${outcome} (${why})` : outcome);
+const outcomePill = ({ tone, outcome, why }: Standing): Markup => pill(tone, why ? `${outcome} (${why})` : outcome);
 
 /** A clock that goes on in the browser. */
 function runningClock(ms: number): Markup {
@@ -80,7 +80,7 @@ export async function callPage(visit: Visit, call: WatchedCall): Promise<Page> {
 }
 
 export async function callPart(visit: Visit, call: WatchedCall): Promise<Markup> {
-  const sum = factsOf(call, visit.now);
+  const sum = callFacts(call, visit.now);
   return html`${facts([
     ['Outcome', outcomePill(sum)],
     call.about && ['Project', projectOf(call.about)],
@@ -113,7 +113,7 @@ async function exchangePart({ own, data }: Visit, { about, startedAt, endedAt = 
     const link =
       turn &&
       html` <a class="small" href="/threads/${id}?from=${turn.seq}#turn-${turn.seq}">turn ${turn.seq} of its thread</a>`;
-    return html`<section class="card" aria-label="${name}"><h2>${name}${link}</h2>${said(data.stretches, cut.text)}${turn && cut.note}</section>`;
+    return html`<section class="card" aria-label="${name}"><h2>${name}${link}</h2>${renderMarkdown(data.segments, cut.text)}${turn && cut.note}</section>`;
   };
   const question = turns.find(({ role }) => role === 'user');
   const answer = turns.findLast(({ role }) => role === 'assistant');
@@ -143,7 +143,7 @@ export function rowOf(call: WatchedCall, now: number) {
     startedAt,
     href: call.stored ? `/threads/${thread}/turns/${(seq ?? 0) + 1}/call` : `/calls/${reqId}`,
     about: own,
-    facts: factsOf(call, now),
+    facts: callFacts(call, now),
   };
 }
 
@@ -187,7 +187,7 @@ function eventText(event: AppEvent): Child {
 
 function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): Markup {
   const { attempt: number, provider, model, outcome, usage, costUsd, elapsedMs, status } = event;
-  const mood = outcome === 'ok' ? 'good' : outcome === 'cancelled' ? 'warn' : outcome === 'skipped' ? 'plain' : 'bad';
+  const tone = outcome === 'ok' ? 'good' : outcome === 'cancelled' ? 'warn' : outcome === 'skipped' ? 'plain' : 'bad';
   const numbers = [
     duration(elapsedMs),
     usage && `${amount(usage.input)} in, ${amount(usage.output)} out`,
@@ -198,7 +198,7 @@ function attempt(event: Extract<AppEvent, { type: 'model.attempt' }>): Markup {
     event.next !== undefined && event.next !== 'none' && `then ${line(event.next, 80)}`,
     event.nextInMs !== undefined && event.nextInMs > 0 && `in ${duration(event.nextInMs)}`,
   ];
-  return html`<p>Attempt ${number}: <strong>${line(`${provider}:${model}`, 120)}</strong> ${pill(mood, outcome)}</p><p class="soft small">${numbers.filter(Boolean).join(' · ')}</p>`;
+  return html`<p>Attempt ${number}: <strong>${line(`${provider}:${model}`, 120)}</strong> ${pill(tone, outcome)}</p><p class="soft small">${numbers.filter(Boolean).join(' · ')}</p>`;
 }
 
 function files({ embedded, skipped }: Extract<AppEvent, { type: 'files.read' }>): Markup {
@@ -260,7 +260,7 @@ const idle = (isFirst: boolean): Markup =>
     : empty('No calls running', 'Calls appear here as soon as they start.');
 
 function card(call: WatchedCall, now: number): Markup {
-  const facts = factsOf(call, now);
+  const facts = callFacts(call, now);
   const asked = facts.attempts > 0 && `${plural(facts.attempts, 'attempt')}: ${facts.models.join(', ')}`;
   const parts = [call.client !== undefined && `by ${line(call.client, 60)}`, asked && line(asked, 200)].filter(Boolean);
   return html`<article class="card call"><div><h3><a href="/calls/${call.reqId}">${line(call.tool, 60)}</a> ${outcomePill(facts)}</h3>

@@ -2,7 +2,7 @@ import type { FileView } from '../../core/file.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { Health, ProviderCapabilities } from '../../core/model.ts';
 import type { WatchedCall } from '../../core/ports.ts';
-import type { ExportFormat, Stretch, Thread, ThreadHead } from '../../core/thread.ts';
+import type { ExportFormat, Segment, Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import type { Caller } from '../access/caller.ts';
 
@@ -11,7 +11,7 @@ export interface DashboardData {
   /** What one caller may see: none of it is another owner's, but for how providers do, which is everybody's. */
   of(caller: Caller): OwnData;
   /** Takes Markdown apart into running text and blocks of code. */
-  stretches(markdown: string): Stretch[];
+  segments(markdown: string): Segment[];
   version: string;
 }
 

@@ -103,13 +103,13 @@ export function facts(entries: readonly (readonly [string, Child] | undefined | 
   return html`<dl class="facts">${shown.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-export type Mood = 'good' | 'bad' | 'warn' | 'plain' | 'busy';
+export type Tone = 'good' | 'bad' | 'warn' | 'plain' | 'busy';
 
-/** A state in a word. The mood is in the sign too, not in the colour alone. */
-export const pill = (mood: Mood, word: string): Markup =>
-  html`<span class="pill ${mood}"><span aria-hidden="true">${signs[mood]}</span> ${word}</span>`;
+/** A state in a word. The tone is in the sign too, not in the colour alone. */
+export const pill = (tone: Tone, word: string): Markup =>
+  html`<span class="pill ${tone}"><span aria-hidden="true">${signs[tone]}</span> ${word}</span>`;
 
-const signs: Readonly<Record<Mood, string>> = { good: '✓', bad: '✕', warn: '!', plain: '·', busy: '●' };
+const signs: Readonly<Record<Tone, string>> = { good: '✓', bad: '✕', warn: '!', plain: '·', busy: '●' };
 
 /** A table that scrolls by itself where it has no room, by keyboard too. On a telephone each row is a card; roles keep it a table. */
 export function table(label: string, heads: readonly string[], rows: readonly (readonly Child[])[]): Markup {

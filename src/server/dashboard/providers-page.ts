@@ -3,14 +3,14 @@ import type { Health } from '../../core/model.ts';
 import { dayOf, dollars, type SpendRow, spendTotal, sumTries, type Tries } from '../../core/usage.ts';
 import { barChart } from './chart.ts';
 import type { CacheView, ProviderView } from './data.ts';
-import type { Child, Markup, Mood } from './html.ts';
+import type { Child, Markup, Tone } from './html.ts';
 import { ago, ahead, amount, clockTime, duration, empty, facts, html, line, pill, plural, table } from './html.ts';
 import { form, noProvider, type Page, type Visit } from './page.ts';
 
 const spendDays = 30;
 const dayMs = 86_400_000;
 
-type Tried = { id: string; text: string; mood: Mood };
+type Tried = { id: string; text: string; tone: Tone };
 
 export async function providersPage(visit: Visit, tried?: Tried): Promise<Page> {
   const { own, now } = visit;
@@ -40,7 +40,7 @@ function card(visit: Visit, provider: ProviderView, spent: readonly SpendRow[], 
   );
   const abilities = Object.entries(can).flatMap(([name, has]) => (has ? [name] : []));
   return html`<article class="card" aria-labelledby="provider-${id}"><div class="row"><h2 id="provider-${id}" class="tight">${line(title, 80)}</h2>${overall(health)}${local && html`<span class="tag">local</span>`}<span class="soft small">${abilities.join(', ')}</span>${own.tryProvider && form(visit, '/providers', html`<input type="hidden" name="provider" value="${id}"><button aria-label="Try now: ${line(title, 80)}">Try now</button>`, 'aside')}</div>
-${tried?.id === id && html`<p role="status">${pill(tried.mood, line(tried.text, 400))}</p>`}
+${tried?.id === id && html`<p role="status">${pill(tried.tone, line(tried.text, 400))}</p>`}
 ${facts([
   [
     'Models',

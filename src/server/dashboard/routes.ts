@@ -162,10 +162,10 @@ async function tryProvider({ request, visit, fields }: Asked): Promise<Answer> {
   if (!attempt) return readingOnly;
   const id = fields.get('provider') ?? '';
   try {
-    return await providersPage(visit, { id, mood: 'good', text: await attempt(id, request.signal) });
+    return await providersPage(visit, { id, tone: 'good', text: await attempt(id, request.signal) });
   } catch (error) {
     if (!isAppError(error) || error.kind === 'input') throw error;
-    return providersPage(visit, { id, mood: 'bad', text: error.message });
+    return providersPage(visit, { id, tone: 'bad', text: error.message });
   }
 }
 

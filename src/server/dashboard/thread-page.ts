@@ -22,7 +22,7 @@ import {
   plural,
 } from './html.ts';
 import { form, type Page, type Visit } from './page.ts';
-import { codeBlock, cutTo, said, sources } from './turn-parts.ts';
+import { codeBlock, cutTo, renderMarkdown, sources } from './turn-parts.ts';
 
 const perPage = 30;
 
@@ -138,7 +138,7 @@ export function comparePage({ data, now }: Visit, thread: Thread, other: Thread)
   const part = ({ id, title, turns }: Thread) => {
     const shown = turns.slice(shared).map(turn => {
       const { text, note } = cutTo(turn.content, maxTurnChars, `/threads/${id}/turns/${turn.seq}`);
-      return html`<article class="turn card ${turn.role}"><header><h3>${turn.seq}. ${speaker(turn)}</h3><span class="soft">${numbers(turn, now)}</span></header>${said(data.stretches, text)}${note}</article>`;
+      return html`<article class="turn card ${turn.role}"><header><h3>${turn.seq}. ${speaker(turn)}</h3><span class="soft">${numbers(turn, now)}</span></header>${renderMarkdown(data.segments, text)}${note}</article>`;
     });
     return html`<section aria-label="${line(title, 80)}"><h2><a class="bidi" href="/threads/${id}">${line(title, 120) || 'Untitled'}</a></h2>${shown.length > 0 ? shown : html`<p class="soft">Nothing follows here.</p>`}</section>`;
   };
@@ -179,7 +179,7 @@ async function turnPart(visit: Visit, threads: ThreadsData, thread: Thread, turn
   const { text, note } = cutTo(turn.content, limit, address);
   return html`<article class="turn card ${turn.role}" id="turn-${turn.seq}" aria-labelledby="name-${turn.seq}">
 <header><h2 id="name-${turn.seq}">${turn.seq}. ${speaker(turn)}</h2>${turn.status !== 'done' && pill(turn.status === 'failed' ? 'bad' : 'warn', turn.status)}<span class="soft">${numbers(turn, visit.now)}</span></header>
-${said(visit.data.stretches, text, filterIn(visit.url, 'q'))}${note}
+${renderMarkdown(visit.data.segments, text, filterIn(visit.url, 'q'))}${note}
 ${turn.modelMetadata?.voices && html`<p class="small"><a href="/threads/${thread.id}/verdicts#panel-${turn.seq}">Compare verdicts</a></p>`}
 ${toolCalls(turn.modelMetadata?.toolCalls)}${await files(threads, thread, turn)}${images(turn, address)}${sources(turn.citations)}
 ${threads.change && endsExchange(thread, turn) && form(visit, `/threads/${thread.id}/fork`, html`<input type="hidden" name="turn" value="${turn.seq}"><button class="quiet small" aria-label="Fork from here, turn ${turn.seq}">Fork from here</button>`, 'fork')}

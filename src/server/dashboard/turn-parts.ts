@@ -4,8 +4,8 @@ import type { DashboardData } from './data.ts';
 import { amount, type Child, highlighted, html, line, type Markup } from './html.ts';
 
 /** Markdown as it reads best without being trusted: headings, bold words and code are shown as such, nothing becomes a link or a picture. */
-export const said = (stretches: DashboardData['stretches'], markdown: string, words = ''): Markup =>
-  html`${stretches(markdown).map(({ language, text }) =>
+export const renderMarkdown = (segments: DashboardData['segments'], markdown: string, words = ''): Markup =>
+  html`${segments(markdown).map(({ language, text }) =>
     language === undefined ? html`<div class="said">${running(text.trim(), words)}</div>` : codeBlock(text, language),
   )}`;
 

@@ -2,9 +2,9 @@ import type { PanelistRecord, StoredTurn, Thread } from '../../core/thread.ts';
 import { dollars } from '../../core/usage.ts';
 import { share } from './chart.ts';
 import type { DashboardData } from './data.ts';
-import { type Child, duration, html, line, type Markup, type Mood, pill, plural } from './html.ts';
+import { type Child, duration, html, line, type Markup, pill, plural, type Tone } from './html.ts';
 import type { Page, Visit } from './page.ts';
-import { cutTo, said } from './turn-parts.ts';
+import { cutTo, renderMarkdown } from './turn-parts.ts';
 
 const maxVerdictChars = 12_000;
 
@@ -29,32 +29,32 @@ ${panels.length > 0 ? panels.map(panel => panelPart(data, thread, panel)) : html
   };
 }
 
-function panelPart({ stretches }: DashboardData, thread: Thread, { seq, responses, summary }: Panel): Markup {
+function panelPart({ segments }: DashboardData, thread: Thread, { seq, responses, summary }: Panel): Markup {
   return html`<section id="panel-${seq}" aria-labelledby="panel-${seq}-name"><h2 id="panel-${seq}-name">${plural(responses.length, 'model')}, up to <a href="/threads/${thread.id}?from=${seq}#turn-${seq}">turn ${seq}</a> ${tally(responses)}</h2>
-${summary !== '' && html`<div class="card summary">${said(stretches, summary)}</div>`}
-<div class="columns">${responses.map(heard => verdict(stretches, thread, heard))}</div></section>`;
+${summary !== '' && html`<div class="card summary">${renderMarkdown(segments, summary)}</div>`}
+<div class="columns">${responses.map(heard => verdict(segments, thread, heard))}</div></section>`;
 }
 
 function tally(responses: Panel['responses']): Child {
   const positions = responses.flatMap(({ record }) => record.position ?? []);
   const counted = Map.groupBy(positions, position => position);
   return [...counted].map(
-    ([position, all]) => html`${pill(moodOf(position), `${all.length} × ${line(position, 40)}`)} `,
+    ([position, all]) => html`${pill(toneOf(position), `${all.length} × ${line(position, 40)}`)} `,
   );
 }
 
-function verdict(stretches: DashboardData['stretches'], thread: Thread, heard: Panel['responses'][number]): Markup {
+function verdict(segments: DashboardData['segments'], thread: Thread, heard: Panel['responses'][number]): Markup {
   const { record, text, seq } = heard;
   const { expert, model, stance, status, position, confidence, latencyMs, costUsd } = record;
   const cut = cutTo(text, maxVerdictChars, `/threads/${thread.id}/turns/${seq}`);
   const numbers = [latencyMs !== undefined && duration(latencyMs), costUsd !== undefined && dollars(costUsd)];
   return html`<article class="card verdict"><header><h3>Expert ${line(expert, 4)}: ${line(model, 120)}</h3>
-<div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(moodOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
+<div class="row"><span class="tag">stance: ${line(stance, 40)}</span>${position !== undefined && pill(toneOf(position), line(position, 60))}${status !== 'success' && pill('bad', status === 'error' ? 'failed' : 'not asked')}</div>
 ${confidence !== undefined && html`<div><span class="small soft">Confidence ${confidence} of 10</span>${share(confidence / 10)}</div>`}
-<span class="small soft">${numbers.filter(Boolean).join(' · ')}</span></header>${said(stretches, cut.text)}${cut.note}</article>`;
+<span class="small soft">${numbers.filter(Boolean).join(' · ')}</span></header>${renderMarkdown(segments, cut.text)}${cut.note}</article>`;
 }
 
-const moodOf = (position: string): Mood => (position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain');
+const toneOf = (position: string): Tone => (position === 'support' ? 'good' : position === 'oppose' ? 'bad' : 'plain');
 
 /** Panels that were asked at once stand in one turn, others in one turn a response, from expert A on. */
 export function panelsOf({ turns }: Pick<Thread, 'turns'>): Panel[] {

@@ -7,7 +7,7 @@ import { bytesWithin, type Memory } from '../access/limits.ts';
 const pace = { ms: 2_500, bytes: 2_560 };
 
 /** Calls `onSlow` once what is counted by `came` is slower than that, unless `isPaused` says that nobody reads it now. */
-export function watchPace(clock: Pick<Clock, 'after'>, onSlow: () => void, isPaused = () => false) {
+export function watchUploadRate(clock: Pick<Clock, 'after'>, onSlow: () => void, isPaused = () => false) {
   let came = 0;
   let slowTimes = 0;
   const look = () => {
@@ -41,7 +41,7 @@ export async function readBody(
   memory.more(announced);
   if (incoming.headers.expect !== undefined) outgoing.writeContinue();
   const { promise: slow, resolve } = Promise.withResolvers<Refusal>();
-  const watch = watchPace(clock, () => resolve(tooSlow));
+  const watch = watchUploadRate(clock, () => resolve(tooSlow));
   const came = (size: number) => {
     watch.came(size);
     announced -= size;

@@ -128,8 +128,8 @@ export function createRouter(parts: RouterParts) {
     }
     const root = rootOf(incoming);
     const request = toRequest(incoming, outgoing, url);
-    // The gate is empty when everybody has what he asked for. Who only listens does not count.
-    const release = parts.gate.hold();
+    // Nothing is held when everybody has what he asked for. Who only listens does not count.
+    const release = parts.admission.hold();
     return heldUntilWritten(release, async () => {
       const exchange = await open({ request, body: value, caller, root });
       if (exchange.listens) release();
@@ -192,12 +192,12 @@ export function createRouter(parts: RouterParts) {
 }
 
 function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller | undefined, limit: number) {
-  const memory = parts.gate.reserveInput(caller, incoming.socket.remoteAddress);
+  const memory = parts.admission.reserveInput(caller, incoming.socket.remoteAddress);
   return readBody(incoming, outgoing, limit, { clock: parts.clock, memory });
 }
 
 /** Hands a connection over to the handler at its path, past the guards of all requests; else answers why not. */
-export function handOver(parts: RouterParts, incoming: IncomingMessage, socket: Duplex, head: Buffer) {
+export function routeUpgrade(parts: RouterParts, incoming: IncomingMessage, socket: Duplex, head: Buffer) {
   const refusal = parts.checkAddress(incoming);
   if (refusal) return refusal;
   const caller = callerOf(parts, incoming, true);
@@ -244,8 +244,8 @@ export function rootOf({ headers }: IncomingMessage): string | undefined {
 
 const refused = (refusal: Refusal): Exchange => ({ response: refusalResponse(refusal) });
 
-async function readiness({ gate, notReady }: RouterParts): Promise<Response> {
-  if (gate.isShut()) return Response.json({ status: 'draining' }, { status: 503 });
+async function readiness({ admission, notReady }: RouterParts): Promise<Response> {
+  if (admission.isShut()) return Response.json({ status: 'draining' }, { status: 503 });
   const reason = await notReady();
   return reason === undefined
     ? Response.json({ status: 'ready' })

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
-import type { Gate } from '../access/admission.ts';
+import type { Admission } from '../access/admission.ts';
 import type { Caller, Refusal } from '../access/caller.ts';
 import type { Identify, Tokens } from '../access/tokens.ts';
 import type { ListedRoots } from '../mcp/clients.ts';
@@ -54,8 +54,8 @@ export interface RouteServices {
   tokens: Tokens;
   /** Who sends a token; wrong ones can't be tried without end. */
   identify: Identify;
-  /** Where all calls pass: `gate.before(product.host, client)`, where `client` names whose share of the capacity they take. */
-  gate: Gate;
+  /** Where all calls pass: `admission.before(product.host, client)`, where `client` names whose share of the capacity they take. */
+  admission: Admission;
   /**
    * What a caller may use. `root`: the project that he declares, an absolute path; absent: the first of those he may read.
    * Rejects with an `AppError` of kind `security` where he may not read it. `listed`: addresses of the directories that his

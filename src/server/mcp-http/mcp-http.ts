@@ -32,7 +32,7 @@ const handlerRules = { idleMs: 600_000, max: 4_096 };
 
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
 export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
-  const { sessions, random, clock, gate, serverOf = createMcpServer, onError } = options;
+  const { sessions, random, clock, admission, serverOf = createMcpServer, onError } = options;
   const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
   const handlers = createIdleSessions(handlerRules, clock, (made: Promise<StatelessHandler>) =>
@@ -45,7 +45,7 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
 
   async function optionsFor({ caller, root }: From, client: string, used = (host: ToolHost) => host) {
     const product = await options.productOf(caller, root);
-    const wrap = (host: ToolHost) => used(gate.before(host, client));
+    const wrap = (host: ToolHost) => used(admission.before(host, client));
     return mcpOptionsOf(options, product, { caller, follows: root === undefined }, wrap);
   }
 

@@ -2,7 +2,7 @@ import { gatherText, onAbort } from '../../core/concurrency.ts';
 import { asError, cancelledError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { CallKind, ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { Gate } from '../access/admission.ts';
+import type { Admission } from '../access/admission.ts';
 import type { CallFrame, FrameError, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
 import { errorOfReply, latencyOf, ownError, resultFrame } from './protocol.ts';
 
@@ -119,7 +119,7 @@ function streamWriter({ frame: { stream }, requestId, clock, send }: FrameCallOp
 
 export interface WorkOptions {
   host: ToolHost;
-  gate: Gate;
+  admission: Admission;
   /** Whose share of the server's places it takes. */
   client: string;
   /** Milliseconds that a call may run, by what it is expected to be. */
@@ -158,7 +158,7 @@ interface WorkRequest {
 export type SharedCall = ReturnType<typeof openSharedCall>;
 
 export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
-  const { host, gate, client, ceilings, kindOf, clock, onError } = options;
+  const { host, admission, client, ceilings, kindOf, clock, onError } = options;
   const { requestId, request, idempotencyKey, stream, onOver } = asked;
   const stop = new AbortController();
   const listeners = new Set<WorkListener>();
@@ -170,7 +170,7 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
   const begin: ToolHost['call'] = async (request, signal) => {
     const ceilingMs = ceilings[await kindOf(request)];
     held = { at: clock.monotonic(), ceilingMs };
-    // Also once somebody who came back for it is not behind the gate.
+    // Also once somebody who came back for it is not among the calls of the admission.
     onAbort(signal, () => stop.abort(signal.reason));
     note = 'working';
     for (const each of listeners) each.onHeld(held);
@@ -191,7 +191,7 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
         },
       }),
     };
-    // Whoever came back while it runs is not behind the gate any more.
+    // Whoever came back while it runs is not among the calls of the admission any more.
     call(attended, stop.signal).then(over, error => {
       onError(asError(error));
       over(broken);
@@ -206,7 +206,7 @@ export function openSharedCall(options: WorkOptions, asked: WorkRequest) {
   }
 
   // Not at once: who starts it must be able to join before anything is told.
-  queueMicrotask(() => attend(gate.before({ ...host, call: begin }, client).call));
+  queueMicrotask(() => attend(admission.before({ ...host, call: begin }, client).call));
   return {
     /** The request that it was begun for. */
     requestId,

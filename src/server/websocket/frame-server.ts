@@ -141,8 +141,8 @@ function serve(open: OpenClient, frame: ClientFrame, size: number) {
   }
 }
 
-function healthOf({ gate, sessions, connections }: FrameServerOptions, t: number) {
-  const { running, waiting, max } = gate.load();
+function healthOf({ admission, sessions, connections }: FrameServerOptions, t: number) {
+  const { running, waiting, max } = admission.load();
   return {
     t,
     sessions: sessions.count(),
@@ -150,7 +150,7 @@ function healthOf({ gate, sessions, connections }: FrameServerOptions, t: number
     global_capacity: max,
     global_inflight: running,
     global_waiting: waiting,
-    draining: gate.isShut(),
+    draining: admission.isShut(),
   };
 }
 

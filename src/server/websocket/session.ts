@@ -45,7 +45,7 @@ export type FrameSession = ReturnType<typeof createFrameSession>;
 
 /** What a client has under way and what he has not got yet. It outlasts his connections. */
 export function createFrameSession(options: FrameSessionOptions) {
-  const { clock, gate, random, rules, store } = options;
+  const { clock, admission, random, rules, store } = options;
   const kept = createKeptResults(rules, clock, store);
   const running = new Map<string, Entry>();
   const works = createWorks(options);
@@ -64,7 +64,7 @@ export function createFrameSession(options: FrameSessionOptions) {
   }
 
   function begin(requestId: string, same: string, frame: CallFrame, size: number): void {
-    const release = gate.hold();
+    const release = admission.hold();
     const call = openFrameCall({
       requestId,
       frame,

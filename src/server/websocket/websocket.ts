@@ -7,7 +7,7 @@ import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
 import { createResultStore, type ShareLimits } from '../access/limits.ts';
-import { watchPace } from '../http/requests.ts';
+import { watchUploadRate } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
 import { batchVersion } from '../mcp/lines.ts';
@@ -105,8 +105,8 @@ export function openWebSockets(options: WebSocketOptions) {
     const guessed = rootOf(incoming);
     // Nobody named his project, or whoever named it did so for want of anything better.
     const follows = guessed === undefined || incoming.headers['polylogue-root-guessed'] === 'true';
-    const gated = (host: ToolHost) => options.gate.before(host, client);
-    const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, gated), clientId };
+    const admitted = (host: ToolHost) => options.admission.before(host, client);
+    const mcp = { ...mcpOptionsOf(options, product, { caller, guessed, follows }, admitted), clientId };
     socket.slowDown(() => secondsFor(options, caller));
     serveConnection(createSocketTransport(socket), mcp, onError, { confirms: clientId !== undefined });
   }
@@ -184,7 +184,7 @@ function webSocketServer(maxPayload: number): WebSocketServer {
 
 /** Refuses a message that comes slower than a body may, whatever pings come between its parts, or that the memory does not bear. */
 function watchMessages(
-  { clock, gate, requestMs }: RouteServices,
+  { clock, admission, requestMs }: RouteServices,
   upgraded: WebSocket,
   socket: Duplex,
   entry: OpenSocket,
@@ -194,9 +194,9 @@ function watchMessages(
   const { refuse } = entry.socket;
 
   function begin() {
-    const memory = gate.reserveInput(entry.caller, entry.address);
+    const memory = admission.reserveInput(entry.caller, entry.address);
     const late = (how: string) => () => refuse(1008, `the message ${how}`);
-    const pace = watchPace(clock, late('comes slower than 1,024 bytes a second'), () => socket.isPaused());
+    const pace = watchUploadRate(clock, late('comes slower than 1,024 bytes a second'), () => socket.isPaused());
     const stopLate = clock.after(requestMs, late('takes too long'));
     return {
       came(bytes: number) {

@@ -131,7 +131,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
     remove: (id, now) =>
       inTurn(id, async () => {
         const found = await threads.find(id);
-        if (found.state !== 'stored' || !(await threads.bury(found.value, 'deleted', now))) return false;
+        if (found.state !== 'stored' || !(await threads.end(found.value, 'deleted', now))) return false;
         await jobs.dropOfThread(found.value.head.owner, id);
         return true;
       }),
@@ -215,11 +215,11 @@ export function redisPrune(
     return found;
   }
 
-  async function bury(stored: StoredHead, all: ReadonlyMap<ThreadId, unknown>, now: number): Promise<boolean> {
+  async function endStored(stored: StoredHead, all: ReadonlyMap<ThreadId, unknown>, now: number): Promise<boolean> {
     const { id, expiresAt } = stored.head;
     // It may have been forked since.
     if ((await forksOf(id)).some(fork => !all.has(fork))) return false;
-    return threads.bury(stored, expiresAt <= now ? 'expired' : 'unused', now);
+    return threads.end(stored, expiresAt <= now ? 'expired' : 'unused', now);
   }
 
   /** Ids of threads that went long ago. */
@@ -252,9 +252,9 @@ export function redisPrune(
         await jobs.dropExpired(owner, now);
       }
       const all = await going(owners, now, unused, true);
-      const buried = await inBatches([...all.values()], stored => bury(stored, all, now));
+      const ended = await inBatches([...all.values()], stored => endStored(stored, all, now));
       for (const owner of owners) await spend.prune(owner, now);
-      return buried.filter(Boolean).length;
+      return ended.filter(Boolean).length;
     },
   };
 }

@@ -90,7 +90,7 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
         // The connection's own log has the reason.
       }
     },
-    async bury(head: HeadState, at: number): Promise<void> {
+    async end(head: HeadState, at: number): Promise<void> {
       const { gone } = keys.owner(ownerHash(head.owner));
       await Promise.all([
         client.run(buryScript, [...namesOf(head), gone], [head.id, at, tombstoneLifeMs]),

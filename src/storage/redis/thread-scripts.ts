@@ -64,7 +64,7 @@ return {head, redis.call('LRANGE', KEYS[2], 0, -1), redis.call('HGETALL', KEYS[3
  * Leaves a tombstone. ARGV: state, time, nonce, life of the tombstone, now, v. One that is to be deleted must be alive, one that
  * is to count as expired must not; where v is given, it must still be what it was. Answers 0 when it is not so, else 1 and the blobs to which it referred.
  */
-export const buryThread = frees(`
+export const endThread = frees(`
 local seen = redis.call('HMGET', KEYS[1], 's', 'exp', 'n', 'v')
 if seen[1] == ARGV[1] and seen[3] == ARGV[3] then return {1} end
 if seen[1] ~= 'live' then return {0} end

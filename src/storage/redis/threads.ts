@@ -22,7 +22,7 @@ import type { RedisBlobs, StoredHead } from './records.ts';
 import { damaged, findHead, foundHead, packRecord, publicHead, unpackRecord } from './records.ts';
 import { allTextsOf, pairsOf, partsOf, textsOf } from './script.ts';
 import type { RedisIndex } from './thread-index.ts';
-import { buryThread, commitThread, createThread, keepThread, readThread, setTexts } from './thread-scripts.ts';
+import { commitThread, createThread, endThread, keepThread, readThread, setTexts } from './thread-scripts.ts';
 
 /** What belongs to a thread stays this long after its end: whoever reads it just then, or forked it, still finds it. */
 const graceMs = 7 * 86_400_000;
@@ -236,7 +236,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
       return refuseContended(`Thread ${id}`);
     },
 
-    bury: redisBurial(parts, blobs, index),
+    end: redisRemoval(parts, blobs, index),
   };
 }
 
@@ -244,16 +244,16 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
  * The end of a thread: leaves a tombstone, and what only it refers to goes with it. False when the thread is not alive
  * (`deleted`), has not expired (`expired`), or changed meanwhile (`unused`, which counts as deleted).
  */
-function redisBurial({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
+function redisRemoval({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
   return async ({ head, origin, version }: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number) => {
     const { all } = keys.thread(head.id);
     const state = why === 'unused' ? 'deleted' : why;
     const at = why === 'expired' ? head.expiresAt : now;
     const unchanged = why === 'unused' ? version : '';
     const args = [state, at, random.uuid(), tombstoneLifeMs, now, unchanged];
-    const [buried, uses] = partsOf(await client.run(buryThread, all, args));
-    if (Number(buried) !== 1) return false;
-    await index.bury(head, at);
+    const [ended, uses] = partsOf(await client.run(endThread, all, args));
+    if (Number(ended) !== 1) return false;
+    await index.end(head, at);
     await blobs.drop(pairsOf(uses));
     if (origin.parent) await client.send('SREM', keys.thread(origin.parent.thread).forks, head.id);
     return true;

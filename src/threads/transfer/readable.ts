@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { FileRecord, FileView } from '../../core/file.ts';
 import { escapeHtml, linesBetween, printablePath, safeCut } from '../../core/text.ts';
-import type { Citation, ImageRecord, StoredTurn, Stretch, Thread } from '../../core/thread.ts';
+import type { Citation, ImageRecord, Segment, StoredTurn, Thread } from '../../core/thread.ts';
 import { usdText } from '../../core/usage.ts';
 import { shownBlob } from '../transcript.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
@@ -19,8 +19,8 @@ function openingIn(line: string) {
 }
 
 /** Takes fenced code out of Markdown. A fence that nobody closed goes to the end. */
-export function splitFences(markdown: string): Stretch[] {
-  const found: Stretch[] = [];
+export function splitFences(markdown: string): Segment[] {
+  const found: Segment[] = [];
   let lines: string[] = [];
   let open: ReturnType<typeof openingIn>;
   const close = () => {

@@ -1,5 +1,5 @@
 import type { Call, CallKind, Outline } from '../outline/outline.ts';
-import { createResolver, type Meaning, type UnresolvedReason } from './resolve-calls.ts';
+import { createResolver, type ResolvedName, type UnresolvedReason } from './resolve-calls.ts';
 import { createSymbolIndex, type Declared, type SourceSet, type SymbolIndex } from './symbols.ts';
 
 /** A function, class or other symbol; without `declared` the code of a file outside of all functions. */
@@ -132,7 +132,7 @@ function qualifiedName(index: SymbolIndex, declared: Declared): string {
     .join('.');
 }
 
-const whyOpen = (meaning: Meaning): UnresolvedReason => (meaning.kind === 'unknown' ? meaning.why : 'run_time');
+const whyOpen = (meaning: ResolvedName): UnresolvedReason => (meaning.kind === 'unknown' ? meaning.why : 'run_time');
 
 const constructors = ['constructor', '__init__'];
 

@@ -9,7 +9,7 @@ import type { Declared, Held, SourceSet, SymbolIndex } from './symbols.ts';
 export type UnresolvedReason = 'run_time' | 'undeclared' | 'package' | 'not_read' | 'not_there';
 
 /** What a chain of names stands for. Several symbols or types: any of them. */
-export type Meaning =
+export type ResolvedName =
   /** Functions or classes themselves. */
   | { kind: 'symbols'; found: readonly Declared[] }
   /** A value of one of these types; `exact`: none of their subtypes'. */
@@ -17,19 +17,19 @@ export type Meaning =
   | { kind: 'module'; modules: readonly string[] }
   | { kind: 'unknown'; why: UnresolvedReason };
 
-export const unknown = (why: UnresolvedReason): Meaning => ({ kind: 'unknown', why });
+export const unknown = (why: UnresolvedReason): ResolvedName => ({ kind: 'unknown', why });
 
-export const symbolsOf = (found: readonly Declared[]): Meaning => ({ kind: 'symbols', found });
+export const symbolsOf = (found: readonly Declared[]): ResolvedName => ({ kind: 'symbols', found });
 
-export const instances = (types: readonly Declared[]): Meaning => ({ kind: 'instance', types });
+export const instances = (types: readonly Declared[]): ResolvedName => ({ kind: 'instance', types });
 
 /** Several meanings as one: of the same kind they are joined, of different kinds nothing is certain. */
-const merged = (meanings: readonly Meaning[]): Meaning =>
+const merged = (meanings: readonly ResolvedName[]): ResolvedName =>
   meanings.length === 0 ? unknown('run_time') : meanings.reduce(joined);
 
 const union = <Item>(a: readonly Item[], b: readonly Item[]): Item[] => [...new Set([...a, ...b])];
 
-function joined(a: Meaning, b: Meaning): Meaning {
+function joined(a: ResolvedName, b: ResolvedName): ResolvedName {
   if (a.kind === 'symbols' && b.kind === 'symbols') return symbolsOf(union(a.found, b.found));
   if (a.kind === 'instance' && b.kind === 'instance') return instances(union(a.types, b.types));
   if (a.kind === 'module' && b.kind === 'module') return { kind: 'module', modules: union(a.modules, b.modules) };
@@ -38,7 +38,7 @@ function joined(a: Meaning, b: Meaning): Meaning {
 
 export type Members = ReturnType<typeof createMembers>;
 
-export type Follow = (outline: Outline, scope: number, chain: Chain) => Meaning;
+export type Follow = (outline: Outline, scope: number, chain: Chain) => ResolvedName;
 
 /** What types have, inherit and override. */
 export function createMembers(index: SymbolIndex, follow: Follow) {
@@ -96,7 +96,7 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
   }
 
   /** The member of a type itself or of the nearest type that it inherits from. */
-  function inherited(type: Declared, name: string): Meaning | undefined {
+  function inherited(type: Declared, name: string): ResolvedName | undefined {
     for (const each of reachable(type, parents)) {
       const own = index.members(each, name);
       if (own.length > 0) return symbolsOf(own);
@@ -113,10 +113,10 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
   }
 
   /** A member of one of the types; unless `exact`, what subtypes have in its place counts too. */
-  const find = (types: readonly Declared[], name: string, exact: boolean): Meaning =>
+  const find = (types: readonly Declared[], name: string, exact: boolean): ResolvedName =>
     merged(types.map(type => findIn(type, name, exact)));
 
-  function findIn(type: Declared, name: string, exact: boolean): Meaning {
+  function findIn(type: Declared, name: string, exact: boolean): ResolvedName {
     const found = inherited(type, name);
     if (found && (exact || found.kind !== 'symbols')) return found;
     const below = exact ? [] : subtypes(type).flatMap(each => index.members(each, name));
@@ -157,7 +157,7 @@ export function createResolver(sources: SourceSet, index: SymbolIndex) {
   return { meaning, members };
 }
 
-function follow(ask: Ask, chain: Chain): Meaning {
+function follow(ask: Ask, chain: Chain): ResolvedName {
   if (ask.depth > deepest) return unknown('run_time');
   const [first = '?', ...rest] = chain;
   let found = apply(ask, first, name => lookUp(ask, name));
@@ -169,26 +169,26 @@ function follow(ask: Ask, chain: Chain): Meaning {
 }
 
 /** One part of a chain, and what its call gives where it is called. */
-function apply(ask: Ask, part: string, find: (name: string) => Meaning): Meaning {
+function apply(ask: Ask, part: string, find: (name: string) => ResolvedName): ResolvedName {
   if (!part.endsWith('()')) return find(part);
   const name = part.slice(0, -2);
   return name === 'super' ? find(name) : callOf(ask, find(name));
 }
 
-function callOf(ask: Ask, callee: Meaning): Meaning {
+function callOf(ask: Ask, callee: ResolvedName): ResolvedName {
   if (callee.kind === 'module') return callOf(ask, exported(deeper(ask), callee.modules, 'default'));
   if (callee.kind !== 'symbols') return callee.kind === 'unknown' ? callee : unknown('run_time');
   return merged(callee.found.map(each => resultOf(ask, each)));
 }
 
-function resultOf(ask: Ask, callee: Declared): Meaning {
+function resultOf(ask: Ask, callee: Declared): ResolvedName {
   const { kind, returns, scope } = callee.symbol;
   if (kind !== 'function' && kind !== 'method') return instances([callee]);
   return returns ? follow({ ...deeper(ask), outline: callee.outline, scope }, returns) : unknown('run_time');
 }
 
 /** A name without a receiver, from the innermost scope outwards. */
-function lookUp(ask: Ask, name: string): Meaning {
+function lookUp(ask: Ask, name: string): ResolvedName {
   if (name === '?') return unknown('run_time');
   if (name === 'super') return parentsAround(ask);
   for (const { number, kind, self, parent = 0 } of scopesAround(ask.outline, ask.scope)) {
@@ -205,7 +205,7 @@ function lookUp(ask: Ask, name: string): Meaning {
   );
 }
 
-function inScope(ask: Ask, name: string): Meaning | undefined {
+function inScope(ask: Ask, name: string): ResolvedName | undefined {
   const symbols = ask.index.named(ask.outline, ask.scope, name);
   const held = ask.index.held(ask.outline, ask.scope, name);
   if (!held) return symbols.length > 0 ? symbolsOf(symbols) : undefined;
@@ -215,13 +215,13 @@ function inScope(ask: Ask, name: string): Meaning | undefined {
   return scope === undefined ? unknown('run_time') : follow({ ...deeper(ask), scope }, held.value);
 }
 
-function imported(ask: Ask, name: string): Meaning | undefined {
+function imported(ask: Ask, name: string): ResolvedName | undefined {
   const entries = ask.outline.imports.filter(entry => entry.local === name);
   return entries.length === 0 ? undefined : merged(entries.map(entry => fromModule(ask, entry.from, entry.name)));
 }
 
 /** What another module has under a name; the module itself for `*`. */
-function fromModule(ask: Ask, specifier: string, name: string): Meaning {
+function fromModule(ask: Ask, specifier: string, name: string): ResolvedName {
   const { sources, outline } = ask;
   const modules = sources.find(outline, specifier);
   if (modules.length === 0) return unknown(sources.isOurs(outline, specifier) ? 'not_read' : 'package');
@@ -229,13 +229,13 @@ function fromModule(ask: Ask, specifier: string, name: string): Meaning {
 }
 
 /** The other files of a Go package share its names. */
-function beside(ask: Ask, name: string): Meaning | undefined {
+function beside(ask: Ask, name: string): ResolvedName | undefined {
   if (ask.outline.language !== 'go') return undefined;
   const found = exported(deeper(ask), [ask.sources.moduleOf(ask.outline)], name);
   return isMissing(found) ? undefined : found;
 }
 
-function starred(ask: Ask, name: string): Meaning | undefined {
+function starred(ask: Ask, name: string): ResolvedName | undefined {
   const entries = ask.outline.imports.filter(entry => entry.local === '*');
   const modules = entries.map(entry => ask.sources.find(ask.outline, entry.from));
   const found = modules.flat().length > 0 ? exported(deeper(ask), modules.flat(), name) : undefined;
@@ -243,10 +243,10 @@ function starred(ask: Ask, name: string): Meaning | undefined {
   return modules.some(none => none.length === 0) ? unknown('package') : undefined;
 }
 
-const isMissing = (meaning: Meaning): boolean => meaning.kind === 'unknown' && meaning.why === 'not_there';
+const isMissing = (meaning: ResolvedName): boolean => meaning.kind === 'unknown' && meaning.why === 'not_there';
 
 /** A name that modules offer to others. */
-function exported(ask: Ask, modules: readonly string[], name: string): Meaning {
+function exported(ask: Ask, modules: readonly string[], name: string): ResolvedName {
   if (ask.depth > deepest) return unknown('run_time');
   const found = modules.flatMap(module => {
     const inFiles = ask.sources.filesOf(module).flatMap(outline => exportedBy({ ...ask, outline, scope: 0 }, name));
@@ -256,7 +256,7 @@ function exported(ask: Ask, modules: readonly string[], name: string): Meaning {
   return found.length > 0 ? merged(found) : unknown('not_there');
 }
 
-function exportedBy(ask: Ask, name: string): Meaning[] {
+function exportedBy(ask: Ask, name: string): ResolvedName[] {
   const { outline } = ask;
   if (outline.language === 'go') return present(inScope(ask, name));
   if (outline.language === 'python') return present(inScope(ask, name) ?? imported(ask, name) ?? starred(ask, name));
@@ -272,7 +272,7 @@ function exportedBy(ask: Ask, name: string): Meaning[] {
 }
 
 /** What stands after a dot. */
-function member(ask: Ask, object: Meaning, name: string): Meaning {
+function member(ask: Ask, object: ResolvedName, name: string): ResolvedName {
   switch (object.kind) {
     case 'unknown':
       return object;
@@ -289,7 +289,7 @@ function member(ask: Ask, object: Meaning, name: string): Meaning {
   }
 }
 
-function parentsAround(ask: Ask): Meaning {
+function parentsAround(ask: Ask): ResolvedName {
   const { self, parent = 0 } = scopesAround(ask.outline, ask.scope).find(scope => scope.self) ?? {};
   const own = self && follow({ ...deeper(ask), scope: parent }, self.type);
   if (own?.kind !== 'instance') return unknown('run_time');
@@ -299,4 +299,4 @@ function parentsAround(ask: Ask): Meaning {
 
 const deeper = (ask: Ask): Ask => ({ ...ask, depth: ask.depth + 1 });
 
-const present = (meaning: Meaning | undefined): Meaning[] => (meaning ? [meaning] : []);
+const present = (meaning: ResolvedName | undefined): ResolvedName[] => (meaning ? [meaning] : []);

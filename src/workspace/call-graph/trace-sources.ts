@@ -59,7 +59,7 @@ const reasons: Readonly<Record<UnresolvedReason, string>> = {
 };
 
 /** A trace as indented text, each node with its file and lines. */
-export function drawTrace(trace: Trace, labels: Labels): string {
+export function renderTrace(trace: Trace, labels: Labels): string {
   const lines = trace.mode === 'precision' ? callFlow(trace, labels) : dependencies(trace, labels);
   const left = lines.length - maxDrawnLines;
   const cut = left > 0 ? [...lines.slice(0, maxDrawnLines), `… ${left} more lines`] : lines;
@@ -187,7 +187,7 @@ function reportOf(trace: Trace, root: string) {
     }),
     ...(leftOut > 0 && { left_out: leftOut }),
   };
-  return { targets: targets.length, graph, drawing: drawTrace(trace, labels) };
+  return { targets: targets.length, graph, drawing: renderTrace(trace, labels) };
 }
 
 export interface Source {

@@ -28,12 +28,12 @@ export interface SymbolDraft extends Pick<OutlineSymbol, 'name' | 'kind'> {
   returns?: Chain;
 }
 
-export type Sketch = ReturnType<typeof createSketch>;
+export type Writer = ReturnType<typeof createWriter>;
 
 export const lineOf = (node: Node): number => node.startPosition.row + 1;
 
 /** An outline that is being written. */
-export function createSketch(path: string, language: Language, root: Node) {
+export function createWriter(path: string, language: Language, root: Node) {
   const outline: Outline = {
     path,
     language,
@@ -82,7 +82,7 @@ export function createSketch(path: string, language: Language, root: Node) {
 }
 
 /** The member scope of the class whose method a scope is in. */
-export function membersAround({ outline }: Sketch, from: number): number | undefined {
+export function membersAround({ outline }: Writer, from: number): number | undefined {
   const method = scopesAround(outline, from).find(({ self }) => self)?.symbol;
   const owner = outline.symbols[method ?? -1]?.owner;
   return outline.symbols[owner ?? -1]?.body;
@@ -93,7 +93,7 @@ export function membersAround({ outline }: Sketch, from: number): number | undef
  * that is not known.
  */
 export function fieldValue(
-  { outline, variablesOf }: Sketch,
+  { outline, variablesOf }: Writer,
   from: number,
   value: Chain | undefined,
 ): Chain | undefined {
@@ -119,20 +119,20 @@ export function fieldValue(
 }
 
 /** Opens a namespace. Where a class, a function or another namespace has its name, they are one, which gets the members. */
-export function enterNamespace(sketch: Sketch, node: Node, { scope, owner }: Place, name: string): Required<Place> {
-  const known = sketch.outline.symbols.findIndex(
+export function enterNamespace(writer: Writer, node: Node, { scope, owner }: Place, name: string): Required<Place> {
+  const known = writer.outline.symbols.findIndex(
     each => each.scope === scope && each.name === name && each.kind !== 'method',
   );
-  if (known !== -1) return { scope: sketch.open(scope, 'block'), owner: known };
-  const symbol = sketch.symbol({ node, place: { scope, owner }, name, kind: 'object' });
-  return { scope: sketch.open(scope, 'block', symbol), owner: symbol };
+  if (known !== -1) return { scope: writer.open(scope, 'block'), owner: known };
+  const symbol = writer.symbol({ node, place: { scope, owner }, name, kind: 'object' });
+  return { scope: writer.open(scope, 'block', symbol), owner: symbol };
 }
 
 /** A node to visit, and where it stands. */
 export type Pending = readonly [node: Node, place: Place];
 
 /** Reads one kind of node; answers what is to be visited next. */
-export type Read = (sketch: Sketch, node: Node, place: Place) => readonly Pending[];
+export type Read = (writer: Writer, node: Node, place: Place) => readonly Pending[];
 
 /** How a language's nodes are read, by their kind. Of all others the children are visited. */
 export type Readers = Readonly<Record<string, Read>>;
@@ -142,12 +142,12 @@ export const readersOf = (kinds: string, read: Read): Readers =>
   Object.fromEntries(kinds.split(' ').map(kind => [kind, read]));
 
 /** Reads a tree from its root without recursion: source may be nested deeper than a stack. */
-export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
+export function readTree(writer: Writer, root: Node, readers: Readers): void {
   const waiting: Pending[] = [[root, { scope: 0 }]];
   for (let next = waiting.pop(); next; next = waiting.pop()) {
     const [node, place] = next;
     const read = readers[node.type];
-    const inner = read ? read(sketch, node, place) : childrenAt(node, place);
+    const inner = read ? read(writer, node, place) : childrenAt(node, place);
     // One by one: as arguments of one call, the children of a large node would not fit on the stack.
     for (const pending of inner.toReversed()) waiting.push(pending);
   }
@@ -156,7 +156,7 @@ export function readTree(sketch: Sketch, root: Node, readers: Readers): void {
 /** Of what declares and uses nothing by itself. */
 export const nothing: Read = () => [];
 
-export const block: Read = (sketch, node, place) => childrenAt(node, { scope: sketch.open(place.scope, 'block') });
+export const block: Read = (writer, node, place) => childrenAt(node, { scope: writer.open(place.scope, 'block') });
 
 /** All named children of a node, at one place. */
 export const childrenAt = (node: Node, place: Place): Pending[] => named(node).map(child => [child, place]);
@@ -257,18 +257,18 @@ export function heldBy(syntax: ChainSyntax, value: Node | undefined): Chain | un
 }
 
 /** Takes note of a function that is handed over by its name, also as a keyword argument or an element of a literal. */
-export function pass(syntax: ChainSyntax, sketch: Sketch, given: Node | undefined, { scope }: Place): void {
+export function passes(syntax: ChainSyntax, writer: Writer, given: Node | undefined, { scope }: Place): void {
   const element = given?.type === 'literal_element' ? named(given)[0] : given;
   const value = element?.type === 'keyword_argument' ? field(element, 'value') : element;
   if (!value || !syntax.passable.has(value.type)) return;
   const target = chainOf(syntax, value);
-  if (target[0] !== '?') sketch.call(scope, target, 'passes', value);
+  if (target[0] !== '?') writer.call(scope, target, 'passes', value);
 }
 
 /** Of what hands over each of its children. */
 export function passesChildren(syntax: ChainSyntax): Read {
-  return (sketch, node, place) => {
-    for (const child of named(node)) pass(syntax, sketch, child, place);
+  return (writer, node, place) => {
+    for (const child of named(node)) passes(syntax, writer, child, place);
     return childrenAt(node, place);
   };
 }
@@ -276,21 +276,21 @@ export function passesChildren(syntax: ChainSyntax): Read {
 /** A pair of a key and the value that it hands over. */
 export const pairReader =
   (syntax: ChainSyntax): Read =>
-  (sketch, node, place) => {
-    pass(syntax, sketch, field(node, 'value'), place);
+  (writer, node, place) => {
+    passes(syntax, writer, field(node, 'value'), place);
     return fieldAt(node, 'value', place);
   };
 
 /** A call, and the functions that are handed over to it. */
 export const callReader =
   (syntax: ChainSyntax, kindOf: (node: Node, callee: Node) => CallKind): Read =>
-  (sketch, node, place) => {
+  (writer, node, place) => {
     const callee = calleeOf(syntax, node);
     const list = field(node, 'arguments');
     if (callee && callee.type !== 'import')
-      sketch.call(place.scope, chainOf(syntax, callee), kindOf(node, callee), node);
+      writer.call(place.scope, chainOf(syntax, callee), kindOf(node, callee), node);
     // A generator as the only argument hands over nothing by its name.
     for (const argument of list && list.type !== 'generator_expression' ? named(list) : [])
-      pass(syntax, sketch, argument, place);
+      passes(syntax, writer, argument, place);
     return childrenAt(node, place);
   };

@@ -1,6 +1,6 @@
 import type { Node } from 'web-tree-sitter';
 import { type Chain, scopesAround } from './outline.ts';
-import type { ChainSyntax, Place, Read, Readers, Sketch } from './outline-builder.ts';
+import type { ChainSyntax, Place, Read, Readers, Writer } from './outline-builder.ts';
 import * as tree from './outline-builder.ts';
 
 const syntax: ChainSyntax = {
@@ -34,58 +34,58 @@ function typeOf(annotation: Node | undefined): Chain | undefined {
   return type?.type === 'identifier' || type?.type === 'attribute' ? tree.called(chain(type)) : undefined;
 }
 
-const readFunction: Read = (sketch, node, place) => {
+const readFunction: Read = (writer, node, place) => {
   const name = tree.nameOf(node);
   const kind = place.owner === undefined ? 'function' : 'method';
-  const symbol = sketch.symbol({ node, place, name, kind, returns: typeOf(tree.field(node, 'return_type')) });
+  const symbol = writer.symbol({ node, place, name, kind, returns: typeOf(tree.field(node, 'return_type')) });
   const parameters = tree.named(tree.field(node, 'parameters') ?? node);
-  const owner = place.owner === undefined ? undefined : sketch.outline.symbols[place.owner];
+  const owner = place.owner === undefined ? undefined : writer.outline.symbols[place.owner];
   const decorated = node.parent?.type === 'decorated_definition' ? node.parent.text.slice(0, 40) : '';
   const receiver =
     parameters[0]?.type === 'identifier' && !/^@staticmethod\b/.test(decorated) ? parameters[0] : undefined;
   const self = owner && receiver ? { name: receiver.text, type: tree.called([owner.name]) } : undefined;
-  const scope = sketch.open(place.scope, 'function', symbol, self);
-  readParameters(sketch, self ? parameters.slice(1) : parameters, scope);
+  const scope = writer.open(place.scope, 'function', symbol, self);
+  readParameters(writer, self ? parameters.slice(1) : parameters, scope);
   // Defaults are worked out where the function is defined.
   const defaults = parameters.flatMap(parameter => tree.fieldAt(parameter, 'value', place));
   return [...defaults, ...tree.insideAt(node, 'body', { scope })];
 };
 
-function readParameters(sketch: Sketch, parameters: readonly Node[], scope: number): void {
+function readParameters(writer: Writer, parameters: readonly Node[], scope: number): void {
   for (const parameter of parameters) {
     const inner =
       tree.field(parameter, 'name') ?? (parameter.type === 'identifier' ? parameter : tree.named(parameter)[0]);
-    if (inner) sketch.variable(scope, inner.text.replace(/^\*+/, ''), typeOf(tree.field(parameter, 'type')), 'typed');
+    if (inner) writer.variable(scope, inner.text.replace(/^\*+/, ''), typeOf(tree.field(parameter, 'type')), 'typed');
   }
 }
 
-const readAssignment: Read = (sketch, node, place) => {
+const readAssignment: Read = (writer, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
   const type = typeOf(tree.field(node, 'type'));
   const value = type ?? tree.heldBy(syntax, right);
-  if (left?.type === 'identifier') sketch.variable(place.scope, left.text, value, type && 'typed');
-  else if (left?.type === 'attribute') assignField(sketch, left, value, place, type && 'typed');
-  else bindAll(sketch, left, place);
+  if (left?.type === 'identifier') writer.variable(place.scope, left.text, value, type && 'typed');
+  else if (left?.type === 'attribute') assignField(writer, left, value, place, type && 'typed');
+  else bindAll(writer, left, place);
   if (left?.type !== 'subscript') return tree.fieldAt(node, 'right', place);
-  tree.pass(syntax, sketch, right, place);
+  tree.passes(syntax, writer, right, place);
   return [...tree.childrenAt(left, place), ...tree.fieldAt(node, 'right', place)];
 };
 
-function assignField(sketch: Sketch, left: Node, value: Chain | undefined, { scope }: Place, how?: 'typed'): void {
+function assignField(writer: Writer, left: Node, value: Chain | undefined, { scope }: Place, how?: 'typed'): void {
   const target = chain(left);
   const [object, name] = target;
-  const members = tree.membersAround(sketch, scope);
+  const members = tree.membersAround(writer, scope);
   if (target.length !== 2 || name === undefined || members === undefined) return;
-  const around = scopesAround(sketch.outline, scope).find(({ self }) => self);
-  if (object === around?.self?.name) sketch.variable(members, name, tree.fieldValue(sketch, scope, value), how);
+  const around = scopesAround(writer.outline, scope).find(({ self }) => self);
+  if (object === around?.self?.name) writer.variable(members, name, tree.fieldValue(writer, scope, value), how);
 }
 
 /** Names that a loop, a `with` or an unpacking binds to who knows what. */
-function bindAll(sketch: Sketch, pattern: Node | undefined, { scope }: Place): void {
+function bindAll(writer: Writer, pattern: Node | undefined, { scope }: Place): void {
   const waiting = pattern ? [pattern] : [];
   for (let node = waiting.pop(); node; node = waiting.pop()) {
-    if (node.type === 'identifier') sketch.variable(scope, node.text);
+    if (node.type === 'identifier') writer.variable(scope, node.text);
     else if (node.type !== 'attribute' && node.type !== 'subscript') waiting.push(...tree.named(node));
   }
 }
@@ -95,63 +95,63 @@ const readCall = tree.callReader(syntax, () => 'calls');
 /** How Python is read. */
 export const pythonReaders: Readers = {
   function_definition: readFunction,
-  class_definition: (sketch, node, place) => {
+  class_definition: (writer, node, place) => {
     const name = tree.nameOf(node);
-    const symbol = sketch.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
+    const symbol = writer.symbol({ node, place: { scope: place.scope }, name, kind: 'class' });
     for (const parent of tree.namedIn(node, 'superclasses')) {
       if (parent.type === 'keyword_argument' || parent.type === 'comment') continue;
       const target = parent.type === 'subscript' ? tree.field(parent, 'value') : parent;
-      if (target) sketch.relation(symbol, 'extends', chain(target), parent);
+      if (target) writer.relation(symbol, 'extends', chain(target), parent);
     }
-    const scope = sketch.open(place.scope, 'class', symbol);
+    const scope = writer.open(place.scope, 'class', symbol);
     return tree.insideAt(node, 'body', { scope, owner: symbol });
   },
-  lambda: (sketch, node, place) => {
-    const scope = sketch.open(place.scope, 'function');
-    readParameters(sketch, tree.namedIn(node, 'parameters'), scope);
+  lambda: (writer, node, place) => {
+    const scope = writer.open(place.scope, 'function');
+    readParameters(writer, tree.namedIn(node, 'parameters'), scope);
     return tree.fieldAt(node, 'body', { scope });
   },
   assignment: readAssignment,
-  named_expression: (sketch, node, place) => {
+  named_expression: (writer, node, place) => {
     const name = tree.field(node, 'name');
-    if (name) sketch.variable(place.scope, name.text, tree.heldBy(syntax, tree.field(node, 'value')));
+    if (name) writer.variable(place.scope, name.text, tree.heldBy(syntax, tree.field(node, 'value')));
     return tree.childrenAt(node, place);
   },
-  ...tree.readersOf('for_statement for_in_clause', (sketch, node, place) => {
-    bindAll(sketch, tree.field(node, 'left'), place);
+  ...tree.readersOf('for_statement for_in_clause', (writer, node, place) => {
+    bindAll(writer, tree.field(node, 'left'), place);
     return tree.childrenAt(node, place);
   }),
   // What `with … as name` and `except … as name` bind is for the object to decide.
-  as_pattern: (sketch, node, place) => {
-    bindAll(sketch, tree.field(node, 'alias'), place);
+  as_pattern: (writer, node, place) => {
+    bindAll(writer, tree.field(node, 'alias'), place);
     return tree.childrenAt(node, place).slice(0, 1);
   },
-  call: (sketch, node, place) =>
+  call: (writer, node, place) =>
     // `super()` calls nothing by itself.
-    tree.field(node, 'function')?.text === 'super' ? [] : readCall(sketch, node, place),
+    tree.field(node, 'function')?.text === 'super' ? [] : readCall(writer, node, place),
   ...tree.readersOf('decorator list tuple set return_statement', tree.passesChildren(syntax)),
-  pair: (sketch, node, place) => {
-    tree.pass(syntax, sketch, tree.field(node, 'value'), place);
+  pair: (writer, node, place) => {
+    tree.passes(syntax, writer, tree.field(node, 'value'), place);
     return tree.childrenAt(node, place);
   },
-  import_statement: (sketch, node) => {
+  import_statement: (writer, node) => {
     for (const part of tree.fields(node, 'name')) {
       const module = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
       const alias = tree.field(part, 'alias')?.text;
       // `import a.b` binds `a`, and loads `a.b`.
       const first = module.split('.')[0] ?? module;
-      sketch.import(node, { local: alias ?? first, from: alias ? module : first, name: '*' });
-      if (!alias && module !== first) sketch.import(node, { local: module, from: module, name: '*' });
+      writer.import(node, { local: alias ?? first, from: alias ? module : first, name: '*' });
+      if (!alias && module !== first) writer.import(node, { local: module, from: module, name: '*' });
     }
     return [];
   },
-  import_from_statement: (sketch, node) => {
+  import_from_statement: (writer, node) => {
     const from = tree.field(node, 'module_name')?.text ?? '';
     if (tree.named(node).some(child => child.type === 'wildcard_import'))
-      sketch.import(node, { local: '*', from, name: '*' });
+      writer.import(node, { local: '*', from, name: '*' });
     for (const part of tree.fields(node, 'name')) {
       const name = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';
-      sketch.import(node, { local: tree.field(part, 'alias')?.text ?? name, from, name });
+      writer.import(node, { local: tree.field(part, 'alias')?.text ?? name, from, name });
     }
     return [];
   },

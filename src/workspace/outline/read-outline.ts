@@ -3,7 +3,7 @@ import { brotliDecompressSync } from 'node:zlib';
 import { Language as Grammar, Parser, type Tree } from 'web-tree-sitter';
 import { goReaders } from './go.ts';
 import type { Language, Outline } from './outline.ts';
-import { createSketch, type Readers, readTree } from './outline-builder.ts';
+import { createWriter, type Readers, readTree } from './outline-builder.ts';
 import { pythonReaders } from './python.ts';
 import { typescriptReaders } from './typescript.ts';
 
@@ -54,7 +54,7 @@ const readers: Readonly<Record<Language, Readers>> = {
 /** What a source text declares and uses. Broken source is read as far as it can be understood. */
 export const readOutline = (path: string, language: Language, text: string): Promise<Outline> =>
   withTree(language, text, ({ rootNode }) => {
-    const sketch = createSketch(path, language, rootNode);
-    readTree(sketch, rootNode, readers[language]);
-    return sketch.outline;
+    const writer = createWriter(path, language, rootNode);
+    readTree(writer, rootNode, readers[language]);
+    return writer.outline;
   });

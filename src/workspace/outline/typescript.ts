@@ -1,6 +1,6 @@
 import type { Node } from 'web-tree-sitter';
 import { type Chain, type SymbolKind, scopesAround } from './outline.ts';
-import type { ChainSyntax, Pending, Place, Read, Readers, Sketch } from './outline-builder.ts';
+import type { ChainSyntax, Pending, Place, Read, Readers, Writer } from './outline-builder.ts';
 import * as tree from './outline-builder.ts';
 
 const transparent = new Set(
@@ -59,25 +59,25 @@ function boundNames(pattern: Node | undefined): string[] {
 }
 
 /** `import a, { b as c } from 'd'`, `import * as e from 'd'`. */
-const readImport: Read = (sketch, statement) => {
+const readImport: Read = (writer, statement) => {
   const from = tree.stringText(tree.field(statement, 'source'));
   const clause = tree.named(statement).find(child => child.type === 'import_clause');
   for (const part of clause && from !== '' ? tree.named(clause) : []) {
-    if (part.type === 'identifier') sketch.import(statement, { local: part.text, from, name: 'default' });
+    if (part.type === 'identifier') writer.import(statement, { local: part.text, from, name: 'default' });
     if (part.type === 'namespace_import') {
-      sketch.import(statement, { local: tree.named(part)[0]?.text ?? '*', from, name: '*' });
+      writer.import(statement, { local: tree.named(part)[0]?.text ?? '*', from, name: '*' });
     }
     if (part.type !== 'named_imports') continue;
     for (const specifier of tree.named(part)) {
       const name = tree.field(specifier, 'name')?.text;
-      if (name) sketch.import(specifier, { local: tree.field(specifier, 'alias')?.text ?? name, from, name });
+      if (name) writer.import(specifier, { local: tree.field(specifier, 'alias')?.text ?? name, from, name });
     }
   }
   return [];
 };
 
 /** What an export statement says besides its declaration, which is visited like any other. */
-function readExport({ outline }: Sketch, statement: Node): void {
+function readExport({ outline }: Writer, statement: Node): void {
   const line = tree.lineOf(statement);
   const source = tree.field(statement, 'source');
   const from = source && tree.stringText(source);
@@ -115,18 +115,18 @@ function requiredModule(value: Node | undefined): string | undefined {
 }
 
 /** `const a = require('x')`, `const { b, c: d } = require('x')`. */
-function readRequire(sketch: Sketch, declarator: Node, from: string): void {
+function readRequire(writer: Writer, declarator: Node, from: string): void {
   const pattern = tree.field(declarator, 'name');
-  if (pattern?.type === 'identifier') sketch.import(declarator, { local: pattern.text, from, name: '*' });
+  if (pattern?.type === 'identifier') writer.import(declarator, { local: pattern.text, from, name: '*' });
   for (const part of pattern?.type === 'object_pattern' ? tree.named(pattern) : []) {
     const local = part.type === 'pair_pattern' ? tree.field(part, 'value')?.text : part.text;
     const name = part.type === 'pair_pattern' ? tree.field(part, 'key')?.text : part.text;
-    if (local && name) sketch.import(part, { local, from, name });
+    if (local && name) writer.import(part, { local, from, name });
   }
 }
 
 /** `exports.a = b`, `module.exports = c`, `module.exports = { d, e: f }`. A function or class there is named by its place. */
-function readExportedAssignment({ outline }: Sketch, left: Node, right: Node): string | undefined {
+function readExportedAssignment({ outline }: Writer, left: Node, right: Node): string | undefined {
   const target = left.text;
   const line = tree.lineOf(left);
   const single = /^(?:module\.)?exports\.([\w$]+)$/.exec(target)?.[1];
@@ -151,18 +151,18 @@ const readCall = tree.callReader(syntax, (node, callee) =>
 const functionValues = new Set(['arrow_function', 'function_expression', 'generator_function']);
 
 /** The receiver in a function: arrows have that of what is around them. */
-function selfOf(sketch: Sketch, owner: number | undefined) {
-  const name = owner === undefined ? undefined : sketch.outline.symbols[owner]?.name;
+function selfOf(writer: Writer, owner: number | undefined) {
+  const name = owner === undefined ? undefined : writer.outline.symbols[owner]?.name;
   return name ? { name: 'this', type: tree.called([name]) } : undefined;
 }
 
 /** Opens a function's scope with its parameters; answers what is inside. */
-function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number): Pending[] {
-  const self = node.type === 'arrow_function' ? undefined : selfOf(sketch, place.owner);
-  const scope = sketch.open(place.scope, 'function', symbol, self);
+function enterFunction(writer: Writer, node: Node, place: Place, symbol?: number): Pending[] {
+  const self = node.type === 'arrow_function' ? undefined : selfOf(writer, place.owner);
+  const scope = writer.open(place.scope, 'function', symbol, self);
   const single = tree.field(node, 'parameter');
-  if (single) sketch.variable(scope, single.text);
-  for (const parameter of tree.namedIn(node, 'parameters')) readParameter(sketch, parameter, scope, place);
+  if (single) writer.variable(scope, single.text);
+  for (const parameter of tree.namedIn(node, 'parameters')) readParameter(writer, parameter, scope, place);
   const inner = { scope };
   const body = tree.field(node, 'body');
   const rest = tree.childrenAt(node, inner).filter(([child]) => child.id !== body?.id && child.type !== 'identifier');
@@ -170,43 +170,43 @@ function enterFunction(sketch: Sketch, node: Node, place: Place, symbol?: number
   return [...rest, ...(isBlock ? tree.childrenAt(body, inner) : tree.fieldAt(node, 'body', inner))];
 }
 
-function readParameter(sketch: Sketch, parameter: Node, scope: number, { owner }: Place): void {
+function readParameter(writer: Writer, parameter: Node, scope: number, { owner }: Place): void {
   const pattern = tree.field(parameter, 'pattern') ?? parameter;
   const type = typeOf(tree.field(parameter, 'type'));
   const names = boundNames(pattern);
-  for (const name of names) sketch.variable(scope, name, pattern.type === 'identifier' ? type : undefined, 'typed');
+  for (const name of names) writer.variable(scope, name, pattern.type === 'identifier' ? type : undefined, 'typed');
   const isField = tree.named(parameter).some(child => child.type === 'accessibility_modifier');
-  const body = owner === undefined ? undefined : sketch.outline.symbols[owner]?.body;
+  const body = owner === undefined ? undefined : writer.outline.symbols[owner]?.body;
   if (body !== undefined && (isField || parameter.children.some(child => child?.type === 'readonly'))) {
-    for (const name of names) sketch.variable(body, name, type, 'typed');
+    for (const name of names) writer.variable(body, name, type, 'typed');
   }
 }
 
 function declareFunction(kind: SymbolKind, declared = false): Read {
-  return (sketch, node, place) => {
+  return (writer, node, place) => {
     const name = tree.nameOf(node, 'default');
     const returns = typeOf(tree.field(node, 'return_type'));
     const isMember = kind === 'method' && place.owner === undefined;
-    const symbol = isMember ? undefined : sketch.symbol({ node, place, name, kind, declared, returns });
-    return enterFunction(sketch, node, place, symbol);
+    const symbol = isMember ? undefined : writer.symbol({ node, place, name, kind, declared, returns });
+    return enterFunction(writer, node, place, symbol);
   };
 }
 
 function declareType(kind: SymbolKind): Read {
-  return (sketch, node, place) => {
+  return (writer, node, place) => {
     const name = tree.nameOf(node, 'default');
-    return enterType(sketch, node, place, sketch.symbol({ node, place, name, kind }));
+    return enterType(writer, node, place, writer.symbol({ node, place, name, kind }));
   };
 }
 
-function enterType(sketch: Sketch, node: Node, place: Place, symbol: number): Pending[] {
-  const scope = sketch.open(place.scope, 'class', symbol);
+function enterType(writer: Writer, node: Node, place: Place, symbol: number): Pending[] {
+  const scope = writer.open(place.scope, 'class', symbol);
   for (const part of tree.named(node)) {
-    if (part.type === 'extends_type_clause') relate(sketch, symbol, 'extends', tree.fields(part, 'type'));
+    if (part.type === 'extends_type_clause') relate(writer, symbol, 'extends', tree.fields(part, 'type'));
     if (part.type !== 'class_heritage') continue;
     for (const clause of tree.named(part)) {
-      if (clause.type === 'implements_clause') relate(sketch, symbol, 'implements', tree.named(clause));
-      else relate(sketch, symbol, 'extends', [tree.field(clause, 'value') ?? clause]);
+      if (clause.type === 'implements_clause') relate(writer, symbol, 'implements', tree.named(clause));
+      else relate(writer, symbol, 'extends', [tree.field(clause, 'value') ?? clause]);
     }
   }
   const members = { scope, owner: symbol };
@@ -216,10 +216,10 @@ function enterType(sketch: Sketch, node: Node, place: Place, symbol: number): Pe
   return [...outer.flatMap(child => tree.childrenAt(child, place)), ...(body ? tree.childrenAt(body, members) : [])];
 }
 
-function relate(sketch: Sketch, symbol: number, kind: 'extends' | 'implements', types: readonly Node[]): void {
+function relate(writer: Writer, symbol: number, kind: 'extends' | 'implements', types: readonly Node[]): void {
   for (const type of types) {
     const target = type.type === 'generic_type' ? (tree.field(type, 'name') ?? type) : type;
-    sketch.relation(symbol, kind, chain(target), type);
+    writer.relation(symbol, kind, chain(target), type);
   }
 }
 
@@ -232,7 +232,7 @@ function wrappedIn(name: string, value: Node): Node | undefined {
 
 /** A value that has a name: functions, classes and objects with functions become symbols of that name. */
 function readNamedValue(
-  sketch: Sketch,
+  writer: Writer,
   { node, name, value }: { node: Node; name: string; value: Node },
   place: Place,
 ): Pending[] | undefined {
@@ -240,99 +240,99 @@ function readNamedValue(
   const kind: SymbolKind = isFree ? 'function' : 'method';
   if (functionValues.has(value.type)) {
     const returns = typeOf(tree.field(value, 'return_type'));
-    return enterFunction(sketch, value, place, sketch.symbol({ node, place, name, kind, returns }));
+    return enterFunction(writer, value, place, writer.symbol({ node, place, name, kind, returns }));
   }
   const wrapped = wrappedIn(name, value);
   if (wrapped && functionValues.has(wrapped.type)) {
     // What wraps it is called here.
-    const parts = readCall(sketch, value, place).map(([part]) => part);
+    const parts = readCall(writer, value, place).map(([part]) => part);
     const outer = parts.flatMap(part => (part.type === 'arguments' ? tree.named(part).slice(1) : part));
-    const inner = enterFunction(sketch, wrapped, place, sketch.symbol({ node, place, name, kind }));
+    const inner = enterFunction(writer, wrapped, place, writer.symbol({ node, place, name, kind }));
     return [...outer.map((part): Pending => [part, { scope: place.scope }]), ...inner];
   }
   if (value.type === 'class')
-    return enterType(sketch, value, place, sketch.symbol({ node, place, name, kind: 'class' }));
+    return enterType(writer, value, place, writer.symbol({ node, place, name, kind: 'class' }));
   if (value.type !== 'object' || !tree.named(value).some(holdsFunction)) return undefined;
-  const symbol = sketch.symbol({ node, place, name, kind: 'object' });
-  const scope = sketch.open(place.scope, 'class', symbol);
+  const symbol = writer.symbol({ node, place, name, kind: 'object' });
+  const scope = writer.open(place.scope, 'class', symbol);
   return tree.childrenAt(value, { scope, owner: symbol });
 }
 
 const holdsFunction = (part: Node): boolean =>
   part.type === 'method_definition' || functionValues.has(tree.field(part, 'value')?.type ?? '');
 
-function readVariable(sketch: Sketch, { scope }: Place, name: string, node: Node): void {
+function readVariable(writer: Writer, { scope }: Place, name: string, node: Node): void {
   const type = typeOf(tree.field(node, 'type'));
-  sketch.variable(scope, name, type ?? tree.heldBy(syntax, tree.field(node, 'value')), type && 'typed');
+  writer.variable(scope, name, type ?? tree.heldBy(syntax, tree.field(node, 'value')), type && 'typed');
 }
 
-const readDeclarator: Read = (sketch, node, place) => {
+const readDeclarator: Read = (writer, node, place) => {
   const pattern = tree.field(node, 'name');
   const value = tree.field(node, 'value');
   const required = requiredModule(value);
   if (required !== undefined) {
-    readRequire(sketch, node, required);
+    readRequire(writer, node, required);
     return [];
   }
   if (pattern?.type !== 'identifier') {
-    for (const name of boundNames(pattern)) sketch.variable(place.scope, name);
+    for (const name of boundNames(pattern)) writer.variable(place.scope, name);
     return tree.childrenAt(node, place);
   }
-  const inside = value && readNamedValue(sketch, { node, name: pattern.text, value }, place);
+  const inside = value && readNamedValue(writer, { node, name: pattern.text, value }, place);
   if (inside) return inside;
-  readVariable(sketch, place, pattern.text, node);
+  readVariable(writer, place, pattern.text, node);
   return tree.fieldAt(node, 'value', { scope: place.scope });
 };
 
-const readField: Read = (sketch, node, place) => {
+const readField: Read = (writer, node, place) => {
   const name = (tree.field(node, 'name') ?? tree.field(node, 'property') ?? tree.field(node, 'key'))?.text ?? '?';
   const value = tree.field(node, 'value');
   // Arrows in fields and objects see the class's `this`.
-  const inside = value && readNamedValue(sketch, { node, name, value }, place);
-  const self = selfOf(sketch, place.owner);
+  const inside = value && readNamedValue(writer, { node, name, value }, place);
+  const self = selfOf(writer, place.owner);
   if (inside) {
-    const scope = value?.type === 'arrow_function' ? sketch.outline.scopes[inside[0]?.[1].scope ?? -1] : undefined;
+    const scope = value?.type === 'arrow_function' ? writer.outline.scopes[inside[0]?.[1].scope ?? -1] : undefined;
     if (scope) scope.self = self;
     return inside;
   }
   // One without a type and a value says nothing: what a method sets it to does.
-  if (value || tree.field(node, 'type')) readVariable(sketch, place, name, node);
-  return value ? [[value, { scope: sketch.open(place.scope, 'function', undefined, self) }]] : [];
+  if (value || tree.field(node, 'type')) readVariable(writer, place, name, node);
+  return value ? [[value, { scope: writer.open(place.scope, 'function', undefined, self) }]] : [];
 };
 
 /** `app.use = function () {}`, `Store.prototype.save = function () {}`, `this.close = () => {}`. */
 function readHungFunction(
-  sketch: Sketch,
+  writer: Writer,
   { node, left, right }: Record<'node' | 'left' | 'right', Node>,
   place: Place,
 ) {
   const [, object, name] = /^([\w$.]+?)(?:\.prototype)?\.([\w$#]+)$/.exec(left.text) ?? [];
   if (!object || !name || !functionValues.has(right.type)) return undefined;
-  const { outline } = sketch;
+  const { outline } = writer;
   const method = object === 'this' ? scopesAround(outline, place.scope).find(({ self }) => self)?.symbol : undefined;
   const at = { scope: place.scope, owner: outline.symbols[method ?? -1]?.owner };
   const ownerName = object === 'this' ? undefined : object;
   const returns = typeOf(tree.field(right, 'return_type'));
   // A method also where its owner is not known: it cannot be called by its name alone.
-  return enterFunction(sketch, right, at, sketch.symbol({ node, place: at, name, kind: 'method', ownerName, returns }));
+  return enterFunction(writer, right, at, writer.symbol({ node, place: at, name, kind: 'method', ownerName, returns }));
 }
 
-const readAssignment: Read = (sketch, node, place) => {
+const readAssignment: Read = (writer, node, place) => {
   const left = tree.field(node, 'left');
   const right = tree.field(node, 'right');
   if (!left || !right) return tree.childrenAt(node, place);
-  const name = readExportedAssignment(sketch, left, right);
+  const name = readExportedAssignment(writer, left, right);
   const inside = name
-    ? readNamedValue(sketch, { node, name, value: right }, { scope: place.scope })
-    : readHungFunction(sketch, { node, left, right }, place);
+    ? readNamedValue(writer, { node, name, value: right }, { scope: place.scope })
+    : readHungFunction(writer, { node, left, right }, place);
   if (inside) return inside;
   const property = /^this\.([\w$#]+)$/.exec(left.text)?.[1];
-  const members = property === undefined ? undefined : tree.membersAround(sketch, place.scope);
+  const members = property === undefined ? undefined : tree.membersAround(writer, place.scope);
   // What a variable is set to later contradicts what it was first, unless both say the same.
-  if (left.type === 'identifier') sketch.variable(place.scope, left.text, tree.heldBy(syntax, right), 'assigned');
+  if (left.type === 'identifier') writer.variable(place.scope, left.text, tree.heldBy(syntax, right), 'assigned');
   else if (property !== undefined && members !== undefined)
-    sketch.variable(members, property, tree.fieldValue(sketch, place.scope, tree.heldBy(syntax, right)));
-  else tree.pass(syntax, sketch, right, place);
+    writer.variable(members, property, tree.fieldValue(writer, place.scope, tree.heldBy(syntax, right)));
+  else tree.passes(syntax, writer, right, place);
   return [
     [left, place],
     [right, place],
@@ -340,9 +340,9 @@ const readAssignment: Read = (sketch, node, place) => {
 };
 
 /** `namespace A {}`: what it declares is known by its name inside, and as a member outside. */
-const readNamespace: Read = (sketch, node, place) => {
+const readNamespace: Read = (writer, node, place) => {
   let inner = place;
-  for (const name of tree.nameOf(node).split('.')) inner = tree.enterNamespace(sketch, node, inner, name);
+  for (const name of tree.nameOf(node).split('.')) inner = tree.enterNamespace(writer, node, inner, name);
   const { scope, owner } = inner;
   const isMember = ({ type }: Node) => /declaration$|signature$|^export_statement$/.test(type);
   return tree.namedIn(node, 'body').map(child => [child, isMember(child) ? { scope, owner } : { scope }]);
@@ -351,27 +351,27 @@ const readNamespace: Read = (sketch, node, place) => {
 /** A block of which one field binds names. */
 const binding =
   (pattern: string): Read =>
-  (sketch, node, place) => {
-    const scope = sketch.open(place.scope, 'block');
-    for (const name of boundNames(tree.field(node, pattern))) sketch.variable(scope, name);
+  (writer, node, place) => {
+    const scope = writer.open(place.scope, 'block');
+    for (const name of boundNames(tree.field(node, pattern))) writer.variable(scope, name);
     return tree.childrenAt(node, { scope });
   };
 
 /** How TypeScript, TSX and JavaScript are read. */
 export const typescriptReaders: Readers = {
   import_statement: readImport,
-  export_statement: (sketch, node, place) => {
-    readExport(sketch, node);
+  export_statement: (writer, node, place) => {
+    readExport(writer, node);
     const value = tree.field(node, 'value');
-    const inside = value && readNamedValue(sketch, { node, name: 'default', value }, place);
+    const inside = value && readNamedValue(writer, { node, name: 'default', value }, place);
     return inside ?? tree.childrenAt(node, place);
   },
   ...tree.readersOf('function_declaration generator_function_declaration', declareFunction('function')),
   function_signature: declareFunction('function', true),
   method_definition: declareFunction('method'),
   ...tree.readersOf('method_signature abstract_method_signature', declareFunction('method', true)),
-  ...tree.readersOf('arrow_function function_expression generator_function', (sketch, node, { scope }) =>
-    enterFunction(sketch, node, { scope }),
+  ...tree.readersOf('arrow_function function_expression generator_function', (writer, node, { scope }) =>
+    enterFunction(writer, node, { scope }),
   ),
   ...tree.readersOf('class_declaration abstract_class_declaration', declareType('class')),
   interface_declaration: declareType('interface'),
@@ -379,13 +379,13 @@ export const typescriptReaders: Readers = {
   ...tree.readersOf('type_alias_declaration enum_declaration', declareType('type')),
   variable_declarator: readDeclarator,
   ...tree.readersOf('public_field_definition field_definition property_signature', readField),
-  pair: (sketch, node, place) => (place.owner === undefined ? tree.pairReader(syntax) : readField)(sketch, node, place),
+  pair: (writer, node, place) => (place.owner === undefined ? tree.pairReader(syntax) : readField)(writer, node, place),
   ...tree.readersOf('object array jsx_expression return_statement decorator', tree.passesChildren(syntax)),
   ...tree.readersOf('call_expression new_expression', readCall),
-  ...tree.readersOf('jsx_opening_element jsx_self_closing_element', (sketch, node, place) => {
+  ...tree.readersOf('jsx_opening_element jsx_self_closing_element', (writer, node, place) => {
     const name = tree.field(node, 'name');
     // Lower-case names are the platform's own elements.
-    if (name && /^[A-Z]|\./.test(name.text)) sketch.call(place.scope, chain(name), 'renders', node);
+    if (name && /^[A-Z]|\./.test(name.text)) writer.call(place.scope, chain(name), 'renders', node);
     return tree.childrenAt(node, place).filter(([child]) => child.id !== name?.id);
   }),
   assignment_expression: readAssignment,

@@ -1,4 +1,4 @@
-import { isTelling, stem, tellingWords } from '../words.ts';
+import { isTellingWord, stem, tellingWords } from '../words.ts';
 
 /**
  * What stands in a text, a number for each word: its upper 28 bits tell words apart, the next says whether the word is in the path
@@ -130,7 +130,7 @@ export class TermCounter {
       this.#known.copyWithin(slot, 2 * home, 2 * home + 2);
       slot = 2 * home;
       this.#known[slot] = hash;
-      this.#known[slot + 1] = isTelling(word) ? termOf(hashOf(stem(word))) : 0;
+      this.#known[slot + 1] = isTellingWord(word) ? termOf(hashOf(stem(word))) : 0;
     }
     const term = (this.#known[slot + 1] ?? 0) >>> 0;
     if (term !== 0) this.#count(term, weight);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { isCut } from '../../../src/calls/reply.ts';
+import { isTruncated } from '../../../src/calls/reply.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { manualClock } from '../../support/clock.ts';
@@ -56,7 +56,7 @@ describe('the end of an answer', () => {
     const given = await answer;
     expect(given).toMatchObject({ text: 'As far as it went', partial: false, finish: { kind, raw } });
     expect(given.warnings).toEqual(remark ? [expect.stringMatching(remark)] : []);
-    expect(isCut(given)).toBe(cut);
+    expect(isTruncated(given)).toBe(cut);
     expect(calls).toHaveLength(1);
   });
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { freshnessOf, likelyAboutNow } from '../../../src/models/routing/freshness.ts';
+import { freshnessOf, probabilityAboutNow } from '../../../src/models/routing/freshness.ts';
 import { ownTime } from '../../support/own-time.ts';
 
 interface Labelled {
@@ -97,9 +97,9 @@ describe('questions about now', () => {
 
   it('are weighed in at most 0.2 ms of processor time', () => {
     const texts = questions.map(({ text }) => text);
-    for (const text of texts) likelyAboutNow(text);
+    for (const text of texts) probabilityAboutNow(text);
     const began = ownTime();
-    for (let round = 0; round < 5; round++) for (const text of texts) likelyAboutNow(text);
+    for (let round = 0; round < 5; round++) for (const text of texts) probabilityAboutNow(text);
     expect((ownTime() - began) / (5 * texts.length)).toBeLessThan(0.2);
   });
 

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { rehearsal } from '../../../src/models/provider.ts';
+import { dryRunReason } from '../../../src/models/provider.ts';
 import { type Fetch, isPathMissing, vendorFetch, versionedFetch } from '../../../src/providers/shared/http.ts';
 import { stubDispatcher } from '../../support/stub-dispatcher.ts';
 
@@ -84,7 +84,7 @@ describe('vendorFetch', () => {
   });
 
   it('answers a rehearsal itself, with an event that says nothing, and asks no server or proxy', async () => {
-    const signal = AbortSignal.abort(rehearsal);
+    const signal = AbortSignal.abort(dryRunReason);
     let asked = 0;
     server.on('connection', () => asked++);
     const response = await vendorFetch(url, { method: 'POST', body: '{}', signal });

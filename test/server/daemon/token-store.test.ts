@@ -1,7 +1,12 @@
 import { chmod, rm } from 'node:fs/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { digestOf } from '../../../src/server/access/tokens.ts';
-import { isHandedIn, type LiveTokens, openLiveTokens, readTokenFile } from '../../../src/server/daemon/live-tokens.ts';
+import {
+  isMountedSecret,
+  type LiveTokens,
+  openLiveTokens,
+  readTokenFile,
+} from '../../../src/server/daemon/live-tokens.ts';
 import { type ManualClock, manualClock } from '../../support/clock.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 
@@ -30,10 +35,10 @@ it('warns of a file of tokens that others may read', async () => {
 
 it('takes no offence at the modes that systemd and container engines give to secrets', () => {
   // systemd gives a credential to a dynamic user by an access list, which shows as 0440.
-  expect(isHandedIn('/run/credentials/polylogue.service/tokens.json')).toBe(true);
-  expect(isHandedIn('/run/secrets/tokens')).toBe(true);
-  expect(isHandedIn('/srv/run/secrets/tokens')).toBe(false);
-  expect(isHandedIn('/run/secrets/../../home/ann/tokens')).toBe(false);
+  expect(isMountedSecret('/run/credentials/polylogue.service/tokens.json')).toBe(true);
+  expect(isMountedSecret('/run/secrets/tokens')).toBe(true);
+  expect(isMountedSecret('/srv/run/secrets/tokens')).toBe(false);
+  expect(isMountedSecret('/run/secrets/../../home/ann/tokens')).toBe(false);
 });
 
 describe('a file of tokens that changes', () => {

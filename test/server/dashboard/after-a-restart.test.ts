@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Daemon } from '../../../src/server/daemon/daemon.ts';
 import { exchangesOf } from '../../../src/server/dashboard/all-calls-page.ts';
-import { factsOf } from '../../../src/server/dashboard/calls-page.ts';
+import { callFacts } from '../../../src/server/dashboard/calls-page.ts';
 import { type DashboardClient, dashboardClient, readable } from '../../support/dashboard-client.ts';
 import { models } from '../../support/dashboard-world.ts';
 import { type TestProduct, testProduct, vendorEnv } from '../../support/product.ts';
@@ -91,7 +91,7 @@ it('a failed exchange without an attempt names no error that there was not', () 
   } as const;
   const thread = { id: 't', owner: 'local', workspace: '/w', turns: [{ ...turn, files: [], images: [] }] };
   const [call] = exchangesOf(thread as never);
-  expect(factsOf(call!, 2)).toMatchObject({ mood: 'bad', outcome: 'failed', why: '' });
+  expect(callFacts(call!, 2)).toMatchObject({ tone: 'bad', outcome: 'failed', why: '' });
 });
 
 it('charts of latency and errors go on where they were, and sums of spending count no attempt in vain', async () => {

@@ -220,7 +220,7 @@ const asked = { isError: false, text: bad, thread: bad, question };
 
 const data: DashboardData = {
   version: bad,
-  stretches: splitFences,
+  segments: splitFences,
   of: () => ({
     calls: {
       list: () => [call, { ...call, endedAt: now, events: [...call.events, { at: now, event: ended }] }],

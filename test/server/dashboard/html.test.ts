@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { exchangeId } from '../../../src/core/ids.ts';
 import type { PanelistRecord, StoredTurn } from '../../../src/core/thread.ts';
 import { amount, type Child, duration, html, htmlText, line } from '../../../src/server/dashboard/html.ts';
-import { said } from '../../../src/server/dashboard/turn-parts.ts';
+import { renderMarkdown } from '../../../src/server/dashboard/turn-parts.ts';
 import { panelsOf } from '../../../src/server/dashboard/verdicts-page.ts';
 import { splitFences } from '../../../src/threads/transfer/readable.ts';
 import { ownTime } from '../../support/own-time.ts';
@@ -26,7 +26,7 @@ describe('a template', () => {
 });
 
 describe('Markdown', () => {
-  const shown = (markdown: string) => htmlText(said(splitFences, markdown));
+  const shown = (markdown: string) => htmlText(renderMarkdown(splitFences, markdown));
 
   it('shows headings, points, bold words and code, and keeps the other lines as they were broken', () => {
     expect(shown('# Title\nline one\nline two\n\n- **a** and `b`\n* c\n\nend')).toBe(

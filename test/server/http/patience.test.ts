@@ -236,7 +236,7 @@ describe('a session', () => {
   });
 });
 
-describe('the gate', () => {
+describe('the admission', () => {
   it('waits for answers that are being written, and not for who only listens', async () => {
     let calls = 0;
     await start(

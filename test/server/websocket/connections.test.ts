@@ -174,7 +174,7 @@ describe('a connection', () => {
     const client = await helloFrames(door.url);
     client.call('1', 'echo');
     await client.next('call_tool_ack', '1');
-    const drained = door.gate.shut(10_000);
+    const drained = door.admission.shut(10_000);
     client.call('2', 'echo', { late: true });
     await drained;
     await door.door.close();
@@ -186,7 +186,7 @@ describe('a connection', () => {
   it('takes no new call once the server drains: OVER_CAPACITY with a time to come back', async () => {
     door = await startWsDoor({ host: scriptedHost(), root: '/tmp' });
     const client = await helloFrames(door.url);
-    await door.gate.shut(10);
+    await door.admission.shut(10);
     client.call('1', 'echo');
     expect(await client.result('1')).toMatchObject({ error: { code: 'OVER_CAPACITY', retry_after: 5 } });
     client.send({ op: 'health' });

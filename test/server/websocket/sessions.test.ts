@@ -106,7 +106,7 @@ describe('a client that comes back', () => {
     const { answer, came, signals } = await lostInCall();
     await helloFrames(door.url, { session: 'editor' });
     await came(2);
-    const drained = door.gate.shut(1);
+    const drained = door.admission.shut(1);
     await expect.poll(() => signals.map(({ aborted }) => aborted)).toEqual([true, true]);
     answer();
     await drained;

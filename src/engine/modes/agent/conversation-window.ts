@@ -2,7 +2,7 @@ import { type Message, type SaidPart, type ToolResult, textOf } from '../../../c
 import type { ModelInfo } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
-import { said } from '../../../threads/transcript.ts';
+import { asMessage } from '../../../threads/transcript.ts';
 import { headed, refreshHeading } from './agent.ts';
 
 /** One round: what the model said, and what came of its calls, in their order. */
@@ -46,7 +46,7 @@ export function messagesOf(conversation: Conversation, truncLimit: number, closi
   const begin = preamble.map((message, at) => (at === preamble.length - 1 ? { ...message, cacheMark: true } : message));
   const end = { ...task, ...((rounds.length === 0 || !context) && { cacheMark: true }) };
   const before = [...history, ...(context ? [{ ...context, cacheMark: true }] : []), end];
-  return [...begin, ...before, ...marked, ...(closing === undefined ? [] : [said('user', 'turn', closing)])];
+  return [...begin, ...before, ...marked, ...(closing === undefined ? [] : [asMessage('user', 'turn', closing)])];
 }
 
 export function messagesOfRound({ said: parts, results }: Exchange, keep: number, block: string): Message[] {

@@ -17,7 +17,7 @@ import type { AskModel, ModelAnswer } from '../../../models/ask-model.ts';
 import type { Resolution } from '../../../models/routing/resolve.ts';
 import { isOffline, type ModelRequest } from '../../../models/routing/roster.ts';
 import { cliProviderId } from '../../../providers/external-cli/contract.ts';
-import { said } from '../../../threads/transcript.ts';
+import { asMessage } from '../../../threads/transcript.ts';
 import { unifiedDiff } from '../../../workspace/diff.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { checkFile, type KnownFile, readFile } from '../../../workspace/read-file.ts';
@@ -125,7 +125,7 @@ export const runTurn = ({ args }: ParsedCall, language: string | undefined): Mod
 
 export function finishRun({ text, stopReason, rounds }: AgentResult, record: RunRecord): Finish {
   const status = stopReason === 'done' ? 'success' : 'partial';
-  return { text, document: content => ({ status, content, stop_reason: stopReason, rounds, ...factsOf(record) }) };
+  return { text, document: content => ({ status, content, stop_reason: stopReason, rounds, ...runDocument(record) }) };
 }
 
 /** What is to be done; throws where the call does not say. */
@@ -138,13 +138,16 @@ export function taskIn({ task }: Record<string, unknown>): string {
   });
 }
 
-export const factsOf = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({
+export const runDocument = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({
   sandbox,
   tool_calls: calls.map(call => ({ ...call })),
   changed_files: changed.length > 0 ? changed.map(printablePath) : undefined,
 });
 
-export const callFacts = ({ round, name, args, outcome, elapsedMs, result }: AgentToolCall, approval?: string) => ({
+export const toolCallDocument = (
+  { round, name, args, outcome, elapsedMs, result }: AgentToolCall,
+  approval?: string,
+) => ({
   round,
   name,
   args: safeCut(JSON.stringify(args) ?? '', maxArgsLength),
@@ -163,7 +166,7 @@ export function promptOf({ messages }: Pick<PreparedCall, 'messages'>) {
 }
 
 /** The answer as the thread keeps it: everybody after it reads which files are others now. */
-export function answerOf(result: AgentResult, { changed, calls }: RunRecord, latencyMs: number): ModelAnswer {
+export function toModelAnswer(result: AgentResult, { changed, calls }: RunRecord, latencyMs: number): ModelAnswer {
   const { text, candidate, usage, costUsd, stopReason, attempts, warnings } = result;
   const written = changed.map(path => `- ${printablePath(path)}`);
   return {
@@ -228,7 +231,7 @@ export interface OpenQuestion {
 }
 
 /** What the gate of a run knows of the questions before. */
-export interface Gate {
+export interface ApprovalState {
   /** Keys of approvals that hold for the whole run. */
   allowed: string[];
   asked: number;
@@ -244,7 +247,7 @@ export function createApprovals(
   policy: ApprovalPolicy,
   /** Of the run; keys of questions begin with it. */
   id: string,
-  gate: Gate,
+  gate: ApprovalState,
   /** Undefined where nobody can be asked; `later`: the answer comes with another call, until which the run stops. */
   ask: (question: UserQuestion) => Promise<UserAnswer | 'later' | undefined>,
 ): NonNullable<AgentInput['onToolCall']> {
@@ -331,7 +334,7 @@ export function createTriage(
     const called = safeCut(JSON.stringify(args) ?? '', 2_000);
     // What matters of a log stands at its end.
     const failure = `Tool: ${name}\nArguments: ${called}\n--- BEGIN OUTPUT ---\n${text.slice(-shownChars)}\n--- END OUTPUT ---`;
-    const messages = [said('system', 'preamble', instructions), said('user', 'turn', failure)];
+    const messages = [asMessage('system', 'preamble', instructions), asMessage('user', 'turn', failure)];
     const question = { reqId, tool: 'triage', payer: { owner }, candidates, messages, signal };
     const { text: answer } = await ask({ ...question, maxOutputTokens: 600 });
     const hint = (await mask(answer.trim(), scope)).text;

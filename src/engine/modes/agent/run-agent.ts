@@ -6,7 +6,7 @@ import type { ModelInfo } from '../../../core/model.ts';
 import { addUsage, noUsage } from '../../../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
-import { said } from '../../../threads/transcript.ts';
+import { asMessage } from '../../../threads/transcript.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentResult, AgentStop } from './agent.ts';
 import { agentLimits, noticeOf, stripForgedMarks } from './agent.ts';
 import { callTools, type RoundOutcomes } from './call-tools.ts';
@@ -95,10 +95,10 @@ function resumedRun(parts: AgentParts, input: AgentInput, { warnings, round: _ro
 
 function newRun(parts: AgentParts, input: AgentInput): Run {
   const { mark, history = [] } = input;
-  const task = said('user', 'turn', input.message);
-  const context = input.context === undefined ? undefined : said('user', 'turn', input.context);
+  const task = asMessage('user', 'turn', input.message);
+  const context = input.context === undefined ? undefined : asMessage('user', 'turn', input.context);
   // Behind the preamble, so that what runs have in common stays their beginning.
-  const notice = input.tools.length > 0 ? [said('system', 'preamble', noticeOf(mark))] : [];
+  const notice = input.tools.length > 0 ? [asMessage('system', 'preamble', noticeOf(mark))] : [];
   const preamble = [...input.preamble, ...notice];
   return {
     parts,
@@ -159,7 +159,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
       let { conversation, fits } = trimConversation(run.conversation, model, room);
       if (input.promptFor && !fits) {
         const { history = [], message } = await input.promptFor(candidate);
-        made = { model, conversation: { ...run.conversation, history, task: said('user', 'turn', message) } };
+        made = { model, conversation: { ...run.conversation, history, task: asMessage('user', 'turn', message) } };
         conversation = trimConversation(made.conversation, model, room).conversation;
       }
       return { messages: messagesOf(conversation, truncLimit, order) };
@@ -252,6 +252,6 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
 function lastMessage({ text, said: parts }: ModelAnswer): Message {
   const kept = parts?.filter(part => part.type !== 'call') ?? [];
   const last = kept.findLastIndex(part => part.type === 'text');
-  if (last === -1) return said('assistant', 'turn', text.trim() === '' ? nothingSaid : text);
+  if (last === -1) return asMessage('assistant', 'turn', text.trim() === '' ? nothingSaid : text);
   return { role: 'assistant', section: 'turn', parts: [], said: kept.slice(0, last + 1) };
 }

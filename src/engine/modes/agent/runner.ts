@@ -23,19 +23,19 @@ import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
 import {
   type ApprovalPolicy,
-  answerOf,
-  callFacts,
   chooseAble,
   createApprovals,
   createRefresher,
   createTriage,
-  factsOf,
   finishRun,
   maxQuestions,
   promptOf,
   type RunRecord,
+  runDocument,
   runTurn,
   taskIn,
+  toModelAnswer,
+  toolCallDocument,
 } from './plan-run.ts';
 import { runUntilStopped } from './run-agent.ts';
 import type { Run, StoredRun, WaitingRun, WaitingRuns } from './waiting-runs.ts';
@@ -170,7 +170,7 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
     services,
     // Read when the reply is made: the caller must not lose what was done until then.
     get local() {
-      return record.calls.length > 0 ? factsOf(record) : {};
+      return record.calls.length > 0 ? runDocument(record) : {};
     },
   };
   const reply = await inExchange(exchange, call, async () => {
@@ -208,7 +208,7 @@ async function work(parts: WorkParts, run: Run, call: ThreadedCall, services: Ca
     const around = { promptFor, exchange, earlier, begin, latest: () => prepared };
     const result = await perform({ ...parts, emit }, run, prepared, around);
     if (!result) return asking(run, call.thread.id, call);
-    const answer = answerOf(result, record, run.elapsedMs);
+    const answer = toModelAnswer(result, record, run.elapsedMs);
     return finishTurn(exchange, { ...prepared, answer, said: answer.text }, () => finishRun(result, record));
   });
   // Its answer was used, for it has an exchange again. The reply is worth more than the word that it was.
@@ -279,7 +279,7 @@ async function perform(
         onEvent: event => {
           if (event.type === 'tool_result') {
             const { id } = event.call;
-            record.calls.push(callFacts(event.call, gate.decided[id]));
+            record.calls.push(toolCallDocument(event.call, gate.decided[id]));
             delete gate.decided[id];
             // A call that its tool refused comes to no gate, and a later one may have its id.
             if (gate.given?.callId === id) gate.given = undefined;

@@ -7,7 +7,7 @@ import type { Mask, SharedState } from '../../../core/ports.ts';
 import { runPrefixes, type Threads } from '../../../threads/threads.ts';
 import type { KnownFile } from '../../../workspace/read-file.ts';
 import type { OpenServers } from './mcp-servers.ts';
-import type { Gate, OpenQuestion, RunRecord } from './plan-run.ts';
+import type { ApprovalState, OpenQuestion, RunRecord } from './plan-run.ts';
 import type { StoppedRun } from './run-agent.ts';
 
 /**
@@ -27,7 +27,7 @@ export async function restoreRun(threads: Threads, { thread, turn, sent }: Pendi
 /** A run over all of its calls. */
 export interface Run {
   id: string;
-  gate: Gate;
+  gate: ApprovalState;
   record: RunRecord;
   /** Borne by the blocks that are really ours. */
   mark: string;

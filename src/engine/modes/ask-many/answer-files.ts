@@ -12,14 +12,14 @@ import {
   assertUnprotected,
   checkTarget,
   fileName,
-  makeInside,
+  makeFolders,
   numberedName,
   probeInside,
   type Writing,
   writeInside,
 } from '../../../workspace/write-file.ts';
 import type { ModeServices } from '../mode.ts';
-import { factsOf, nameOf, type TargetEntry, type TargetResponse } from './ask-many.ts';
+import { nameOf, type TargetEntry, type TargetResponse, targetFacts } from './ask-many.ts';
 import type { FanoutRun } from './targets.ts';
 
 export type OutputPlan = ReturnType<typeof planOutput>;
@@ -46,7 +46,7 @@ export function planOutput(services: ModeServices, { args, request }: ParsedCall
 export async function prepareOutput({ sandbox }: ModeServices, { reqId }: ParsedCall, output: OutputPlan) {
   const { name = '', overwrite } = output;
   checkTarget(sandbox, join(output.directory, name));
-  const directory = await makeInside(sandbox, output.directory);
+  const directory = await makeFolders(sandbox, output.directory);
   checkTarget(sandbox, join(directory, name));
   await assertUnprotected(sandbox, join(directory, name));
   await probeInside(sandbox, directory, `${reqId}-probe`);
@@ -161,7 +161,7 @@ export function createAnswerWriter({ services, call }: FanoutRun, output: Output
       const isAnswer = outcome.status === 'success';
       const name = output.name ?? fileName(namesOf(response, output.stem), output.extension);
       const file = await write(name, isAnswer ? outcome.said : failureText(response, outcome.error));
-      const facts = { ...factsOf(response), ...file.facts };
+      const facts = { ...targetFacts(response), ...file.facts };
       return file.path === undefined && isAnswer ? { facts, text: outcome.answer.text } : { path: file.path, facts };
     },
   };

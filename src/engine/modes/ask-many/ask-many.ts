@@ -1,6 +1,6 @@
 import { maskAnswer, withoutSecrets } from '../../../calls/ask/redaction.ts';
 import type { ParsedCall } from '../../../calls/call-record.ts';
-import { costOf, errorOf, isCut, localMetadata, nonEmpty, usageDocument } from '../../../calls/reply.ts';
+import { errorOf, isTruncated, localMetadata, nonEmpty, roundedCost, usageDocument } from '../../../calls/reply.ts';
 import { inParallel } from '../../../core/concurrency.ts';
 import { AppError, type ErrorDetails, inputError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import type { JsonObject } from '../../../core/json.ts';
@@ -71,7 +71,7 @@ export async function resolveTarget(
 }
 
 /** Asks one model. Never throws for a model that fails; a call that was cancelled does. */
-export async function outcomeOf(run: ManyRun, ask: () => Promise<ModelAnswer>): Promise<TargetOutcome> {
+export async function askOneTarget(run: ManyRun, ask: () => Promise<ModelAnswer>): Promise<TargetOutcome> {
   const { services, call, scope, spent } = run;
   const { clock, mask } = services;
   const began = clock.monotonic();
@@ -154,10 +154,10 @@ export function errorOfAll(
 export function answerFacts(answer: ModelAnswer): JsonObject {
   const { latencyMs, usage, costUsd } = answer;
   return {
-    partial: isCut(answer) ? true : undefined,
+    partial: isTruncated(answer) ? true : undefined,
     latency_ms: Math.round(latencyMs),
     tokens: { input: usage.input, output: usage.output },
-    cost_usd: costOf(costUsd),
+    cost_usd: roundedCost(costUsd),
   };
 }
 
@@ -168,7 +168,7 @@ export interface TargetEntry {
 }
 
 /** A response as replies show it, without the answer's text. */
-export function factsOf(response: TargetResponse): JsonObject {
+export function targetFacts(response: TargetResponse): JsonObject {
   const { target, outcome } = response;
   const corrected = 'candidates' in target.who && target.who.corrected ? { ...target.who.corrected } : undefined;
   const facts = { model: nameOf(response), requested: target.model, model_corrected: corrected };
@@ -183,11 +183,11 @@ export function factsOf(response: TargetResponse): JsonObject {
 }
 
 /** The call as a whole: what it took, all models together. */
-export function metadataOf({ services, call, spent }: ManyRun, warnings: readonly string[] = []): JsonObject {
+export function runMetadata({ services, call, spent }: ManyRun, warnings: readonly string[] = []): JsonObject {
   const all = [...new Set([...call.warnings, ...warnings])];
   return {
     ...localMetadata({ ...call, warnings: all }, services.clock.monotonic() - call.startedAt),
     usage: usageDocument(spent.usage),
-    cost_usd: costOf(spent.costUsd),
+    cost_usd: roundedCost(spent.costUsd),
   };
 }

@@ -17,7 +17,14 @@ import { readTextFile } from '../../../workspace/read-file.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import type { AnswerWriter, WrittenAnswer } from './answer-files.ts';
 import { assertSeparateOutputs, createAnswerWriter, planOutput, prepareOutput } from './answer-files.ts';
-import { errorOfAll, factsOf, metadataOf, type Target, type TargetEntry, type TargetResponse } from './ask-many.ts';
+import {
+  errorOfAll,
+  runMetadata,
+  type Target,
+  type TargetEntry,
+  type TargetResponse,
+  targetFacts,
+} from './ask-many.ts';
 import { askTargets, decide, decisionPrompt, type FanoutRun, resolveDecider, resolveTargets } from './targets.ts';
 
 /** Reads the file that the field `file_path` names, masked; lines of it, where the path ends like `:10-80`. */
@@ -58,7 +65,7 @@ async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {
   const responses = await askTargets(run, await resolveTargets(run, mode));
   if (responses.every(hasFailed)) return noAnswer(run, responses);
   const entries = responses.map(response => ({
-    facts: factsOf(response),
+    facts: targetFacts(response),
     text: response.outcome.status === 'success' ? response.outcome.answer.text : undefined,
   }));
   return answered(run, await replyWith(run, entries, documents => ({ result: { responses: documents } })));
@@ -100,7 +107,7 @@ async function decided(
   const asked = await writer.text('ceo_prompt', 'xml', prompt);
   const outcome = await decide(run, decider, prompt);
   const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
-  const facts = { ...factsOf({ target: decider, outcome }), ...promptFile };
+  const facts = { ...targetFacts({ target: decider, outcome }), ...promptFile };
   const paths = asked.path === undefined ? [] : [asked.path];
   if ('error' in outcome) return { ceo: { facts }, paths, error: outcome.error };
   const { text } = outcome.answer;
@@ -125,7 +132,7 @@ function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
   if (!first) throw new TypeError('no model was asked');
   const message = `None of the ${others.length + 1} models answered. The first: ${first.message}`;
   const error = others.length === 0 ? first : errorOfAll([first, ...others], message, first.details);
-  return failed(run, error, { result: { responses: responses.map(factsOf) } });
+  return failed(run, error, { result: { responses: responses.map(targetFacts) } });
 }
 
 /**
@@ -158,13 +165,13 @@ export async function replyWith(
 ): Promise<JsonObject> {
   const { replyTokens } = run.services;
   const texts = entries.map(({ text = '' }) => text);
-  const whole = { ...make(entries.map(entry => entryOf(entry, entry.text ?? ''))), metadata: metadataOf(run) };
+  const whole = { ...make(entries.map(entry => entryOf(entry, entry.text ?? ''))), metadata: runMetadata(run) };
   if (documentTokens(whole) <= replyTokens) return whole;
   const { kept, warnings } = await keep(run, entries);
   const thread = kept.find(place => place)?.thread;
   const rest = {
     ...(thread !== undefined && { continuation_id: thread, truncated: { note } }),
-    metadata: metadataOf(run, warnings),
+    metadata: runMetadata(run, warnings),
   };
   return fitTexts(texts, replyTokens, shown => ({
     ...make(entries.map((entry, index) => entryOf(entry, shown[index] ?? '', kept[index]))),

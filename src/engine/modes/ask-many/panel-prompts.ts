@@ -10,12 +10,12 @@ import type { Candidate, Candidates } from '../../../core/model.ts';
 import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tokens.ts';
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
-import { covers, promptFiles, said, selectTurns, turnTokens } from '../../../threads/transcript.ts';
+import { asMessage, covers, promptFiles, selectTurns, turnTokens } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
-import { askEach, type ManyRun, outcomeOf, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
+import { askEach, askOneTarget, type ManyRun, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
 import type { Panelist, PanelistRequest, PanelProgress } from './panelists.ts';
 import type { Labelled, PanelistResponse } from './verdicts.ts';
-import { anonymousVerdicts, complaintOf, sideBySide, verdictOf } from './verdicts.ts';
+import { anonymousVerdicts, sideBySide, verdictOf, whyNoVerdict } from './verdicts.ts';
 
 /** One panel: its questions belong to a thread. */
 export interface PanelRun extends ManyRun {
@@ -51,7 +51,7 @@ export async function readyQuestion(run: PanelRun, question: PanelQuestion): Pro
         return { status: 'skipped', because: 'deadline', error: tooLate(panel.totalMs) };
       }
       const limits = { totalMs: Math.min(panel.modelMs, left) };
-      return refusedAsSkipped(await outcomeOf(run, async () => (await reserving).ask({ limits })));
+      return refusedAsSkipped(await askOneTarget(run, async () => (await reserving).ask({ limits })));
     },
   };
 }
@@ -174,7 +174,7 @@ export async function reviseVerdicts(
 
 function withRevision(response: PanelistResponse, outcome: TargetOutcome): PanelistResponse {
   const next = { ...response, outcome, round: response.round + 1 };
-  return verdictOf(next) ? next : { ...response, notRevised: complaintOf(next) };
+  return verdictOf(next) ? next : { ...response, notRevised: whyNoVerdict(next) };
 }
 
 /** Its own verdict too goes without names: what it calls itself must not tell it who else sits there. */
@@ -182,15 +182,15 @@ function secondQuestion(mode: PanelMode, panelist: Panelist, verdicts: readonly 
   const { prompt, label } = panelist;
   if (!prompt) throw new TypeError('a verdict without a prompt');
   const { candidates, messages, budget, promptFor } = prompt;
-  const ownTurn = said('assistant', 'turn', verdicts.find(verdict => verdict.label === label)?.text ?? '');
+  const ownTurn = asMessage('assistant', 'turn', verdicts.find(verdict => verdict.label === label)?.text ?? '');
   const others = verdicts.filter(verdict => verdict.label !== label);
-  const tail = said('user', 'tail', `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`);
+  const tail = asMessage('user', 'tail', `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`);
   const revise = ({ model }: Candidate, shown: Pick<PanelQuestion, 'messages' | 'maxOutputTokens'>) => {
     const first = shown.messages.filter(({ section }) => section !== 'tail');
     const fixed = [...first, ownTurn, tail];
     const tokens = fixed.reduce((sum, message) => sum + estimateTokens(textOf(message), tokenFactor(model.id)), 0);
     const used = tokens + (fixed.length + 1) * tokensPerMessage + shown.maxOutputTokens;
-    const seen = said('user', 'turn', sideBySide(others, (model.window - used) / 1.5));
+    const seen = asMessage('user', 'turn', sideBySide(others, (model.window - used) / 1.5));
     return { ...shown, messages: [...first, ownTurn, seen, tail] };
   };
   const shown = { messages, maxOutputTokens: budget.answer };

@@ -2,7 +2,7 @@ import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../..
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
 import type { Reply } from '../../../calls/reply.ts';
-import { continuationOffer, costOf, fileFacts, objectIn, successReply } from '../../../calls/reply.ts';
+import { continuationOffer, fileFacts, objectIn, roundedCost, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
@@ -11,20 +11,20 @@ import type { PanelistRecord } from '../../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../../core/tokens.ts';
 import type { ModelAnswer } from '../../../models/ask-model.ts';
 import { planBudget } from '../../../threads/compaction.ts';
-import { said } from '../../../threads/transcript.ts';
-import { metadataOf, nameOf, type TargetOutcome } from './ask-many.ts';
+import { asMessage } from '../../../threads/transcript.ts';
+import { nameOf, runMetadata, type TargetOutcome } from './ask-many.ts';
 import { type PanelRun, readyQuestion, storedTurn } from './panel-prompts.ts';
 import { type Panelist, panelistName } from './panelists.ts';
 import type { PanelistResponse, Tally } from './verdicts.ts';
 import {
   anonymousVerdicts,
-  complaintOf,
+  askedInstead,
   panelistRecord,
-  pleaOf,
   responseOf,
   sideBySide,
   verdictOf,
   verdictsIn,
+  whyNoVerdict,
 } from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
@@ -55,7 +55,7 @@ export function storePanelAnswer(
     modelProvider: answer?.model.provider,
     modelName: answer?.model.id,
     ...stored,
-    modelMetadata: { usage, costUsd: costOf(costUsd), effort, thinkingBudget, ...modelMetadata },
+    modelMetadata: { usage, costUsd: roundedCost(costUsd), effort, thinkingBudget, ...modelMetadata },
     tokens: usage.input + usage.output,
     costUsd,
   });
@@ -70,7 +70,7 @@ export function panelMetadata(
 ) {
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
   return {
-    ...metadataOf(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
+    ...runMetadata(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
     workflow_type: 'multi_model_consensus',
     files: files && fileFacts(files),
     model_used: used.id,
@@ -126,11 +126,11 @@ function warningsOf({ target, outcome }: PanelistResponse): string[] {
 function bodyOf(result: PanelResult): JsonObject {
   const { responses, tally, synthesizer, synthesis } = result;
   const verdicts = verdictsIn(responses);
-  const plea = verdicts.length === 0 ? responses.map(pleaOf).find(each => each !== undefined) : undefined;
+  const asked = verdicts.length === 0 ? responses.map(askedInstead).find(each => each !== undefined) : undefined;
   return {
-    status: plea?.status ?? (verdicts.length === responses.length ? 'consensus_complete' : 'partial'),
-    content: plea && JSON.stringify(plea.object),
-    content_type: plea && 'json',
+    status: asked?.status ?? (verdicts.length === responses.length ? 'consensus_complete' : 'partial'),
+    content: asked && JSON.stringify(asked.object),
+    content_type: asked && 'json',
     consensus: {
       ...synthesis,
       confidence: { level: tally.level, score: tally.mean, lowest: tally.lowest, highest: tally.highest },
@@ -199,7 +199,7 @@ function entryOf(response: PanelistResponse, shown: string): JsonObject {
     position: verdict?.facts.position,
     round: verdict && round,
     not_revised: notRevised,
-    asks_for: pleaOf(response)?.status,
+    asks_for: askedInstead(response)?.status,
   };
 }
 
@@ -226,7 +226,7 @@ function turnText(result: PanelResult): { content: string; records: PanelistReco
     const { target, outcome } = response;
     content += `\n\n### Expert ${target.label}: ${nameOf(response)} (stance: ${target.stance})\n\n`;
     const from = content.length;
-    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${complaintOf(response)}`).trim();
+    content += (outcome.status === 'success' ? outcome.answer.text : `No verdict. ${whyNoVerdict(response)}`).trim();
     return panelistRecord(response, from, content.length);
   });
   return { content, records: kept };
@@ -255,9 +255,9 @@ export async function synthesize(
     const budget = planBudget({ window, maxOutput, reserved: Math.ceil(tokens * tokenFactor(id)) });
     const question = `The proposal, as it was put to each expert:\n\n${proposal}\n\n${sideBySide(verdicts, budget.rest / 1.5)}`;
     const messages: Message[] = [
-      { ...said('system', 'preamble', preamble), cacheMark: true },
-      said('user', 'turn', question),
-      said('user', 'tail', tail),
+      { ...asMessage('system', 'preamble', preamble), cacheMark: true },
+      asMessage('user', 'turn', question),
+      asMessage('user', 'tail', tail),
     ];
     return { messages, maxOutputTokens: budget.answer };
   };

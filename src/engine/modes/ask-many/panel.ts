@@ -1,6 +1,6 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
-import { continuationOffer, type Reply, successReply, wishIn } from '../../../calls/reply.ts';
+import { continuationOffer, type Reply, requestedInputs, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
@@ -30,7 +30,7 @@ import {
   validatePanelists,
 } from './panelists.ts';
 import type { PanelistResponse } from './verdicts.ts';
-import { complaintOf, panelistRecord, pleaOf, responseOf, tallyOf, verdictOf, verdictsIn } from './verdicts.ts';
+import { askedInstead, panelistRecord, responseOf, tallyOf, verdictOf, verdictsIn, whyNoVerdict } from './verdicts.ts';
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
 async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
@@ -85,7 +85,7 @@ async function storedReply(run: PanelRun, wanted: StepCall, progress: PanelProgr
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
   const planned = 'candidates' in who ? who.candidates[0].model : undefined;
   const asked = answer?.model ?? (outcome.status === 'error' ? planned : undefined);
-  const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${complaintOf(response)}]`;
+  const content = answer?.text ?? `[${nameOf(response)} gave no verdict: ${whyNoVerdict(response)}]`;
   const ended = await storePanelAnswer(run, answer, {
     content,
     modelProvider: asked?.provider,
@@ -125,10 +125,10 @@ function sameAgain(
 
 function modelResponse(response: PanelistResponse): JsonObject {
   const { outcome } = response;
-  const plea = pleaOf(response);
+  const asked = askedInstead(response);
   return {
     ...responseOf(response),
-    ...(plea && { asks_for: plea.status, ...wishIn(plea.object) }),
+    ...(asked && { asks_for: asked.status, ...requestedInputs(asked.object) }),
     // Callers of the stepwise form know two words.
     ...(outcome.status === 'skipped' && { status: 'error' }),
   };
@@ -137,7 +137,7 @@ function modelResponse(response: PanelistResponse): JsonObject {
 function heardOf(response: PanelistResponse, turn: number): HeardPanelist {
   const { target, outcome } = response;
   const { model, stance } = target;
-  const { short: text = complaintOf(response), confidence, position } = verdictOf(response)?.facts ?? {};
+  const { short: text = whyNoVerdict(response), confidence, position } = verdictOf(response)?.facts ?? {};
   return { model, stance, status: outcome.status, text, turn, confidence, position };
 }
 
@@ -253,7 +253,7 @@ async function choosePanelists(
 }
 
 function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
-  const reasons = responses.map(response => `${response.target.model}: ${complaintOf(response)}`).join(' · ');
+  const reasons = responses.map(response => `${response.target.model}: ${whyNoVerdict(response)}`).join(' · ');
   const message = `None of the ${responses.length} models gave a verdict. ${reasons}`;
   const outcomes = responses.map(({ outcome }) => outcome);
   const [first, ...others] = outcomes.flatMap(outcome => (outcome.status === 'error' ? [outcome.error] : []));

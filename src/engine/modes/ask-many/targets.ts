@@ -9,10 +9,10 @@ import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tok
 import type { ModelAnswer, ModelQuestion } from '../../../models/ask-model.ts';
 import { findProvider, type ModelRequest } from '../../../models/routing/roster.ts';
 import { planBudget } from '../../../threads/compaction.ts';
-import { said } from '../../../threads/transcript.ts';
+import { asMessage } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
 import type { ManyRun, Target, TargetOutcome, TargetResponse } from './ask-many.ts';
-import { askEach, nameOf, outcomeOf, resolveTarget } from './ask-many.ts';
+import { askEach, askOneTarget, nameOf, resolveTarget } from './ask-many.ts';
 import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
 const modelsField = 'models_prefixed_by_provider';
@@ -191,7 +191,7 @@ interface TargetPrompt {
 /** The text as it is, without a word of ours but the language that the operator wants. */
 function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
   const { language } = services.fanout;
-  const messages = [...(language ? [said('system', 'preamble', language)] : []), said('user', 'turn', text)];
+  const messages = [...(language ? [asMessage('system', 'preamble', language)] : []), asMessage('user', 'turn', text)];
   let count: Promise<number> | undefined;
   return {
     messages,
@@ -204,7 +204,7 @@ function promptForTargets({ services }: FanoutRun, text: string): TargetPrompt {
 
 async function askTarget(run: FanoutRun, { who }: Target, prompt: TargetPrompt): Promise<TargetOutcome> {
   if ('failure' in who) return { status: 'error', error: who.failure, latencyMs: 0 };
-  return outcomeOf(run, () => ask(run, who.candidates, prompt));
+  return askOneTarget(run, () => ask(run, who.candidates, prompt));
 }
 
 async function ask({ services, call, scope }: FanoutRun, candidates: Candidates, prompt: TargetPrompt) {

@@ -1,4 +1,4 @@
-import { costOf, readControlStatus } from '../../../calls/reply.ts';
+import { readControlStatus, roundedCost } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { modelName } from '../../../core/model.ts';
 import { cutMiddle } from '../../../core/text.ts';
@@ -23,7 +23,7 @@ const verdictLine = heading('verdict');
  * What can be read from a verdict that keeps to the form it was asked for. `short`: its own first sentence; `confidence`: 0 to 10;
  * `position`: `support`, `support with conditions`, `oppose`, or the option it chooses, in lower case.
  */
-export function factsOf(text: string) {
+export function parseVerdict(text: string) {
   const confidence = confidenceIn(text);
   const position = positionIn(text);
   const short = firstWords(text, verdictLine.exec(text)) ?? text.trim();
@@ -65,7 +65,7 @@ function confidenceIn(text: string): number | undefined {
   return value <= 10 ? value : undefined;
 }
 
-export interface Vote extends Partial<Pick<ReturnType<typeof factsOf>, 'confidence' | 'position'>> {
+export interface Vote extends Partial<Pick<ReturnType<typeof parseVerdict>, 'confidence' | 'position'>> {
   label: string;
 }
 
@@ -167,15 +167,15 @@ export interface PanelistResponse extends TargetResponse<Panelist> {
 }
 
 /** What a model asks for instead of giving a verdict; undefined when it gave one, or failed. */
-export const pleaOf = ({ outcome }: PanelistResponse) =>
+export const askedInstead = ({ outcome }: PanelistResponse) =>
   outcome.status === 'success' ? readControlStatus(outcome.answer.text) : undefined;
 
 /** The responses with a verdict: none that failed, or asked for files instead. */
 export const verdictsIn = (responses: readonly PanelistResponse[]) =>
   responses.flatMap(response => {
     const { outcome, target } = response;
-    if (outcome.status !== 'success' || pleaOf(response)) return [];
-    return [{ target, text: outcome.answer.text, facts: factsOf(outcome.answer.text) }];
+    if (outcome.status !== 'success' || askedInstead(response)) return [];
+    return [{ target, text: outcome.answer.text, facts: parseVerdict(outcome.answer.text) }];
   });
 
 export const verdictOf = (response: PanelistResponse) => verdictsIn([response])[0];
@@ -188,7 +188,7 @@ export function anonymousVerdicts(responses: readonly PanelistResponse[], propos
 }
 
 /** One sentence on a model without a verdict. */
-export function complaintOf({ outcome }: PanelistResponse): string {
+export function whyNoVerdict({ outcome }: PanelistResponse): string {
   if (outcome.status === 'success') return 'It asked for more instead of giving a verdict.';
   return outcome.status === 'skipped' ? `Not asked. ${outcome.error.message}` : outcome.error.message;
 }
@@ -224,7 +224,7 @@ export function panelistRecord(response: PanelistResponse, from: number, to: num
   const { target, outcome } = response;
   const { position, confidence } = verdictOf(response)?.facts ?? {};
   const answer = outcome.status === 'success' ? outcome.answer : undefined;
-  const costUsd = costOf(answer?.costUsd);
+  const costUsd = roundedCost(answer?.costUsd);
   return {
     expert: target.label,
     model: nameOf(response),

@@ -1,4 +1,4 @@
-import { objectIn, readControlStatus, wishIn } from '../../../calls/reply.ts';
+import { objectIn, readControlStatus, requestedInputs } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { Thread } from '../../../core/thread.ts';
@@ -116,7 +116,7 @@ export function expertDocument(
       ...document,
       status: special.status,
       content: JSON.stringify(special.object),
-      ...wishIn(special.object),
+      ...requestedInputs(special.object),
       next_steps: afterSpecial(special),
       ...mode.verdict?.(facts, text),
     };

@@ -71,7 +71,7 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
   };
 }
 
-export const bringsNothingNew = (before: WorkflowProgress | undefined, step: Step): boolean =>
+export const repeatsEvidence = (before: WorkflowProgress | undefined, step: Step): boolean =>
   isSameRun(before, step) && before.evidence === evidenceOf(step);
 
 const evidenceOf = (step: Step): string =>

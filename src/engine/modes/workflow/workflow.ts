@@ -13,7 +13,7 @@ import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts'
 import { isSkip } from '../../../workspace/paths.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import { expertDocument, pauseDocument, skippedDocument, stepDocument, workSince } from './documents.ts';
-import { advance, bringsNothingNew, isSameRun, orderWarning, readProgress, stepOf } from './step-progress.ts';
+import { advance, isSameRun, orderWarning, readProgress, repeatsEvidence, stepOf } from './step-progress.ts';
 
 /**
  * A step as the turn that everybody after it reads: what was done, what was found, in readable text, with `lines` of the tool's own.
@@ -103,7 +103,7 @@ async function takeStep(mode: Definition, call: ThreadedCall, services: ModeServ
 async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | undefined, services: ModeServices) {
   const { mode, step, facts, call } = stepCall;
   if (step.nextStepRequired) {
-    const stale = call.args.findings !== undefined && bringsNothingNew(before, step);
+    const stale = call.args.findings !== undefined && repeatsEvidence(before, step);
     return local(stepCall, pauseDocument(call.tool.name, mode, facts, stale));
   }
   const unfinished = mode.unfinished?.(facts);

@@ -5,7 +5,7 @@ import type { AgentTool } from '../../../../src/engine/modes/agent/local-tools/a
 import { runAgent } from '../../../../src/engine/modes/agent/run-agent.ts';
 import { createModelService, type ModelService } from '../../../../src/models/call/models.ts';
 import { providers } from '../../../../src/providers/index.gen.ts';
-import { said } from '../../../../src/threads/transcript.ts';
+import { asMessage } from '../../../../src/threads/transcript.ts';
 import { realClock } from '../../../support/clock.ts';
 import { seededRandom } from '../../../support/random.ts';
 import type { FakeVendor } from '../../../support/vendors/fake-vendor.ts';
@@ -67,7 +67,7 @@ export async function agentOn({ id, model, start, settings }: LoopVendor): Promi
           tool: 'agent',
           mark: '0123456789ab',
           candidates,
-          preamble: [{ ...said('system', 'preamble', 'You work with tools.'), cacheMark: true }],
+          preamble: [{ ...asMessage('system', 'preamble', 'You work with tools.'), cacheMark: true }],
           message: 'Look at the gate.',
           tools: [look()],
           signal: new AbortController().signal,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { said } from '../../../../src/threads/transcript.ts';
+import { asMessage } from '../../../../src/threads/transcript.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 describe.each(loopVendors)('the agent loop on $id', vendor => {
@@ -307,7 +307,7 @@ describe('the calls of one round', () => {
     const on = await agentOn(loopVendors[1]!);
     try {
       on.fake.script({ calls: [callLook('gate')] }, { answer: 'Done.' });
-      const history = [said('user', 'turn', 'x '.repeat(260_000)), said('assistant', 'turn', 'Long.')];
+      const history = [asMessage('user', 'turn', 'x '.repeat(260_000)), asMessage('assistant', 'turn', 'Long.')];
       expect(await on.run({ history, limits: { bytes: 1_000 } })).toMatchObject({ text: 'Done.', stopReason: 'done' });
     } finally {
       await on.close();

@@ -8,7 +8,7 @@ import {
   trimConversation,
   trimRule,
 } from '../../../../src/engine/modes/agent/conversation-window.ts';
-import { said } from '../../../../src/threads/transcript.ts';
+import { asMessage } from '../../../../src/threads/transcript.ts';
 import { modelInfo } from '../../../models/scripted-model.ts';
 
 const words = (tokens: number) => 'ago '.repeat(tokens);
@@ -18,9 +18,9 @@ const round = (id: string, tokens: number): Exchange => ({
 });
 const conversation = (exchanges: Exchange[], history: Message[] = []): Conversation => ({
   mark: '0',
-  preamble: [said('system', 'preamble', 'You work.')],
+  preamble: [asMessage('system', 'preamble', 'You work.')],
   history,
-  task: said('user', 'turn', 'The task.'),
+  task: asMessage('user', 'turn', 'The task.'),
   exchanges,
 });
 const room = { answer: 8_000, truncLimit: 1_000_000 };
@@ -62,10 +62,10 @@ describe('a conversation that has grown', () => {
 
   it('is kept within the window elsewhere, and earlier turns go first', () => {
     const earlier: Message[] = [
-      said('user', 'turn', `Before. ${words(20_000)}`),
+      asMessage('user', 'turn', `Before. ${words(20_000)}`),
       { role: 'assistant', section: 'turn', parts: [], said: round('h', 1).said },
       { role: 'user', section: 'turn', parts: [], results: round('h', 20_000).results },
-      said('assistant', 'turn', 'So it was.'),
+      asMessage('assistant', 'turn', 'So it was.'),
     ];
     const rounds = [round('r0', 10_000), round('r1', 10_000)];
     const { conversation: left } = trimConversation(conversation(rounds, earlier), model('openai', 64_000), room);

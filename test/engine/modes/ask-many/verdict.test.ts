@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { factsOf } from '../../../../src/engine/modes/ask-many/verdicts.ts';
+import { parseVerdict } from '../../../../src/engine/modes/ask-many/verdicts.ts';
 import { ownTime } from '../../../support/own-time.ts';
 
 describe('what is read from a verdict', () => {
@@ -20,16 +20,16 @@ describe('what is read from a verdict', () => {
     ['Node.\nPosition: Node.js 24', 'Node.', undefined, 'node.js 24'],
     ['Confidence: 30/10', 'Confidence: 30/10', undefined, undefined],
   ])('%j', (text, short, confidence, position) => {
-    expect(factsOf(text)).toEqual({ short, ...(confidence && { confidence }), ...(position && { position }) });
+    expect(parseVerdict(text)).toEqual({ short, ...(confidence && { confidence }), ...(position && { position }) });
   });
 
   it('keeps a sentence without end short', () => {
-    expect(factsOf('x'.repeat(5_000)).short.length).toBeLessThanOrEqual(400);
+    expect(parseVerdict('x'.repeat(5_000)).short.length).toBeLessThanOrEqual(400);
   });
 
   it('is quick on a long text without any of the words', () => {
     const before = ownTime();
-    factsOf(`${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`);
+    parseVerdict(`${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`);
     expect(ownTime() - before).toBeLessThan(1_000);
   });
 });

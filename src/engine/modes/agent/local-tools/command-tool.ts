@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import { configError, inputError, securityError, throwIfAborted } from '../../../../core/errors.ts';
-import { isTelling, printablePath } from '../../../../core/text.ts';
+import { isDistinctiveSecret, printablePath } from '../../../../core/text.ts';
 import { isIn } from '../../../../workspace/paths.ts';
 import { runTree, type TreeRun } from '../../../../workspace/process-tree.ts';
 import { programNamed, variablesFor } from '../../../../workspace/programs.ts';
@@ -93,7 +93,9 @@ async function secretsIn(path: string): Promise<{ kind: string; value: string }[
     /^[ \t]*(?!#)(?:export[ \t]+)?(?:[^\s=]+[ \t]*=|[^\s=:]+[ \t]*:|(?!.*[=:]))[ \t]*(["'`]?)(.{8,}?)\1[ \t\r]*$/gm;
   const usual = /^(?:\w+:\/\/[^@?#]{1,40}|[.~]{0,2}\/[\w./ -]{0,60}|[\d.:]+|(?=.{1,15}$)[a-z]+(?:[-_. ][a-z]+)*)$/i;
   const values = [...text.matchAll(set)].map(([, , value = '']) => value);
-  return values.filter(each => isTelling(each) && !usual.test(each)).map(value => ({ kind: 'secret_file', value }));
+  return values
+    .filter(each => isDistinctiveSecret(each) && !usual.test(each))
+    .map(value => ({ kind: 'secret_file', value }));
 }
 
 /** Where a command runs, the project that it may change, and whether it has a known form there. */

@@ -38,7 +38,7 @@ export interface LocalToolServices
   /** Whether the web may be read. */
   fetches: boolean;
   /** Tools of the product that it may call too. */
-  lend(run: LocalToolServices): AgentTool[];
+  productTools(run: LocalToolServices): AgentTool[];
 }
 
 /** An absolute path for what the model named. Throws for what is no path. */

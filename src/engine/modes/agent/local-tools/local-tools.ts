@@ -16,11 +16,11 @@ export async function createLocalTools(parts: LocalToolServices): Promise<AgentT
   // Few use it, and nobody by default: what it takes is loaded only then.
   const fetching = parts.fetches ? [(await import('./fetch-tool.ts')).fetchTool()] : [];
   const own = [...readTools(parts), ...gitTools(parts), ...writeTools(parts), commandTool(parts)];
-  return [...own, ...fetching, ...parts.lend(parts)];
+  return [...own, ...fetching, ...parts.productTools(parts)];
 }
 
 /** Calls a tool as a part of a run, out of whose money it is paid. Throws what it fails with. */
-export type CallLent = (
+export type CallInnerTool = (
   tool: ToolDefinition,
   args: Record<string, unknown>,
   run: Pick<ParsedCall, 'reqId' | 'signal'> & Pick<ToolRequest, 'principal'>,
@@ -30,9 +30,9 @@ export type CallLent = (
 const askingMs = 600_000;
 
 /** Tools of the product that an agent may call too, each call asked about. Those with a thread begin one of their own. */
-export function lentTools(
+export function productTools(
   lent: readonly ToolDefinition[],
-  call: CallLent,
+  call: CallInnerTool,
   { owner, root, reqId, tool: runner }: LocalToolServices,
 ): AgentTool[] {
   const principal = { owner, root, client: runner };

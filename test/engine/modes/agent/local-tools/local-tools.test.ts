@@ -94,7 +94,7 @@ function partsOf(change: Partial<LocalToolServices>): LocalToolServices {
     commandMs: 20_000,
     fetches: false,
     owner: 'local',
-    lend: () => [],
+    productTools: () => [],
     ...change,
   };
 }
