@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { searchWaitMs } from '../../../src/workspace/search-index/search-index.ts';
+import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
@@ -8,6 +10,10 @@ import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 const filler = (name: string) =>
   Array.from({ length: 60 }, (_, n) => `export function ${name}${n}() {\n  return ${n};\n}\n`).join('\n');
 const secret = `ghp_${'a1B2c3D4e5F6'.repeat(3)}`;
+
+const real = realClock();
+/** Calls wait for the index as long as a busy machine needs. */
+const clock = { ...real, after: (ms: number, run: () => void) => real.after(ms === searchWaitMs ? 60_000 : ms, run) };
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -33,6 +39,7 @@ beforeAll(async () => {
   });
   polylogue = await testProduct({
     root: project.root,
+    clock,
     env: {
       CUSTOM_API_URL: vendor.url,
       CUSTOM_API_KEY: 'test-key',
@@ -118,6 +125,7 @@ describe('a call with use_search where EMBEDDING_MODEL is set', () => {
     });
     const withVectors = await testProduct({
       root: place.root,
+      clock,
       env: {
         CUSTOM_API_URL: vendor.url,
         CUSTOM_API_KEY: 'test-key',
