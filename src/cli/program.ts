@@ -4,6 +4,7 @@ import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { errorCode, inputError, isAppError } from '../core/errors.ts';
+import { decodeText } from '../core/text.ts';
 import { type Invocation, isOn, misusedExit } from './command/command.ts';
 import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
@@ -25,7 +26,15 @@ export async function readPiped(input: NodeJS.ReadStream & { fd: number }): Prom
     }
     chunks.push(bytes);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  const bytes = Buffer.concat(chunks);
+  const text = decodeText(bytes);
+  // What a program prints may hold NUL characters, which no file of text has.
+  if (text === undefined && decodeText(Buffer.from(bytes.filter(byte => byte !== 0))) === undefined) {
+    throw inputError('The input is not text in UTF-8 or UTF-16.', {
+      next: 'Convert it to UTF-8, or name a document of the project with --file.',
+    });
+  }
+  return text ?? bytes.toString('utf8');
 }
 
 function hasContent(fd: number): boolean {

@@ -43,6 +43,8 @@ export interface ModelInfo {
   provider: string;
   /** The vendor's own id, sent as it stands. */
   id: string;
+  /** The maker's id of the model, where `id` is the name of a deployment; absent: `id` is it. */
+  deployed?: string;
   /** For people. */
   name: string;
   /** Lower case, unique within the catalogue. */

@@ -1,3 +1,5 @@
+import { isAscii, isUtf8 } from 'node:buffer';
+
 /** The known name that is closest to a mistyped one; undefined when none is close. */
 export function nearName(name: string, known: Iterable<string>): string | undefined {
   const wanted = plain(name);
@@ -210,4 +212,57 @@ export function isPlaceholder(value: string): boolean {
     /^[\w-]{0,12}(?:…|\.{3})$/.test(text) ||
     /^\$(?:\{(?:env:)?[a-z_]\w*(?::-)?\}(?:[/\\].*)?|[A-Z_]+_(?:KEY|TOKEN))$/i.test(text)
   );
+}
+
+/** Above this share of bytes that make no sense as UTF-8, bytes are taken for binary. */
+const maxInvalid = 0.1;
+
+/** Above this share of control characters (white space and escapes aside) too. */
+const maxControl = 0.1;
+
+/** Characters looked at for them: a binary file shows itself early. */
+const sample = 65_536;
+
+/**
+ * The text in a file's or a pipe's bytes, or undefined when they are no text. UTF-8 and, with a byte-order mark, UTF-16; the mark is
+ * removed and line ends become `\n`. A few broken bytes become U+FFFD; text in an old 8-bit encoding is read as Windows-1252.
+ */
+export function decodeText(bytes: Buffer): string | undefined {
+  const text =
+    bytes[0] === 0xff && bytes[1] === 0xfe
+      ? utf16(bytes, 'utf-16le')
+      : bytes[0] === 0xfe && bytes[1] === 0xff
+        ? utf16(bytes, 'utf-16be')
+        : utf8(bytes);
+  const start = text?.slice(0, sample) ?? '';
+  if (text === undefined || (start.match(controls)?.length ?? 0) > start.length * maxControl) return undefined;
+  return text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
+}
+
+/** A NUL character means that it was no UTF-16 (UTF-32 begins with the same mark). */
+function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undefined {
+  const text = new TextDecoder(encoding).decode(bytes);
+  if (text.includes('\0')) return undefined;
+  return replacements(text) > text.length * maxInvalid ? undefined : text;
+}
+
+const utf8Decoder = new TextDecoder();
+
+function utf8(bytes: Buffer): string | undefined {
+  if (bytes.includes(0)) return undefined;
+  if (isAscii(bytes)) return bytes.toString('latin1');
+  const text = utf8Decoder.decode(bytes);
+  if (isUtf8(bytes)) return text;
+  if (replacements(text) > bytes.length * maxInvalid) return undefined;
+  const isUnderstood = /[\u0080-\ufffc\ufffe\uffff]/.test(text);
+  return isUnderstood ? text : new TextDecoder('windows-1252').decode(bytes);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
+const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/g;
+
+function replacements(text: string): number {
+  let found = 0;
+  for (let at = text.indexOf('\ufffd'); at !== -1; at = text.indexOf('\ufffd', at + 1)) found++;
+  return found;
 }

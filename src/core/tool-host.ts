@@ -104,7 +104,7 @@ export interface ToolRequest {
   trace?: CallerTrace;
   /** Counts against RATE_LIMITS: the calls of clients, not those of the operator's own command line. */
   rateLimited?: boolean;
-  /** The transport shows a long reply page by page: it is not cut. */
+  /** The transport pages a long reply, or, as the command line, shows all of it: it is not cut. */
   paged?: boolean;
   /** Given when the caller can be asked while the work goes on. Rejects when the work is ended before there is an answer. */
   ask?: (question: UserQuestion) => Promise<UserAnswer>;

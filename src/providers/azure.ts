@@ -83,7 +83,7 @@ function deployed(name: string, model: string, thinks: boolean, all: readonly Mo
   );
   const facts = known ?? plainModel({ provider: 'azure', id: model, ...assumed });
   const efforts = thinks && facts.efforts.length === 0 ? (['low', 'medium', 'high'] as const) : facts.efforts;
-  const own = { provider: 'azure', id: name, name: `${facts.name} (${name})`, aliases: [] };
+  const own = { provider: 'azure', id: name, deployed: facts.id, name: `${facts.name} (${name})`, aliases: [] };
   return { ...facts, ...own, efforts, reasoning: thinks || facts.reasoning };
 }
 
@@ -96,7 +96,7 @@ export const azure = defineProvider({
       'POST {AZURE_OPENAI_ENDPOINT}/openai/v1/responses, or /openai/deployments/{name}/chat/completions?api-version=… for dated versions',
     quirks: [
       'It serves the deployments that the operator names (AZURE_OPENAI_DEPLOYMENTS, and `deployment` in the file of AZURE_MODELS_CONFIG_PATH); its interface lists the models of a region, not them.',
-      "What a deployment can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",
+      "A deployment is also known by its model's name, in calls and in lists of models. What it can do, the catalogue's row of OpenAI's model tells; others that think are named in AZURE_OPENAI_REASONING_DEPLOYMENTS.",
       'The key goes into the header `api-key`.',
       "Deployments of other vendors' models (DeepSeek, Mistral, Grok…) are asked through chat unless AZURE_OPENAI_API_STYLE says otherwise, without OpenAI's own parameters.",
     ],

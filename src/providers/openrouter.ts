@@ -85,7 +85,22 @@ function factsOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
     ...(typeof window === 'number' && { window }),
     ...(read.length > 0 && { input: read.includes('image') ? ['text', 'image'] : ['text'] }),
     ...(Array.isArray(takes) && thinkingOf(textsIn(takes).includes('reasoning'), row.reasoning)),
+    ...priceOf(recordIn(row.pricing)),
   };
+}
+
+/** It writes dollars a token as text, and -1 where they vary. What costs by the request too has no price by tokens alone. */
+function priceOf(told: Record<string, unknown>): Pick<LiveModel, 'price'> {
+  const rate = (name: string) => {
+    const usd = Number.parseFloat(String(told[name])) * 1_000_000;
+    return usd >= 0 && usd < Infinity ? Number(usd.toFixed(6)) : undefined;
+  };
+  const [input, output, cacheRead, cacheWrite] = ['prompt', 'completion', 'input_cache_read', 'input_cache_write'].map(
+    rate,
+  );
+  if (input === undefined || output === undefined || (told.request !== undefined && rate('request') !== 0)) return {};
+  const out = Math.max(output, rate('internal_reasoning') ?? 0);
+  return { price: { in: input, out, ...(cacheRead && { cacheRead }), ...(cacheWrite && { cacheWrite }) } };
 }
 
 /** OpenRouter brings any of the usual efforts to what a model takes, and `none` to all that need not think. */
@@ -105,7 +120,7 @@ export const openrouter = keyedProvider({
     endpoint: 'POST https://openrouter.ai/api/v1/chat/completions',
     quirks: [
       'Models are named `vendor/model`, with a route behind a colon where one is wanted: `:free`, `:nitro`, `:floor`, `:online`, `:thinking`.',
-      'What a call cost is what OpenRouter says it cost.',
+      'What a call cost is what OpenRouter says it cost. Its list has the prices of models that are not in the catalogue.',
       'A name that is not in its list is passed on as typed, with a warning.',
     ],
     source: 'https://openrouter.ai/docs/api-reference/overview',

@@ -1,9 +1,9 @@
 import { inParallel } from '../core/concurrency.ts';
 import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
-import { printablePath } from '../core/text.ts';
+import { decodeText, printablePath } from '../core/text.ts';
 import { isSkip, slashedFrom } from './paths.ts';
-import { decodeText, locateNamed, type NamedPlace, readFile } from './read-file.ts';
+import { locateNamed, type NamedPlace, readFile } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
 

@@ -14,7 +14,8 @@ export interface Run {
 export interface RunOptions {
   cwd: string;
   env?: Record<string, string>;
-  input?: string;
+  /** Bytes go to a process of its own. */
+  input?: string | Uint8Array;
   /** Sent as soon as something is on stdout. */
   interrupt?: NodeJS.Signals;
   /** Always starts a process, also where one that ran the command before could run it again. */
@@ -37,7 +38,8 @@ export async function runProgram(args: string[], options: RunOptions): Promise<R
   const isFirst = !started.has(command);
   started.add(command);
   if (options.terminal) return runWarm(args, options);
-  if (isFirst || options.interrupt || options.ownProcess || isWarmBusy) return runAlone(args, options);
+  if (isFirst || options.interrupt || options.ownProcess || options.input instanceof Uint8Array || isWarmBusy)
+    return runAlone(args, options);
   isWarmBusy = true;
   try {
     return await runWarm(args, options);
@@ -90,7 +92,7 @@ function runWarm(args: string[], { cwd, env = {}, input, terminal = false }: Run
     cwd,
     env: { HOME: cwd, ...env },
     terminal,
-    ...(input !== undefined && { input }),
+    ...(typeof input === 'string' && { input }),
   };
   child.send(asked);
   return promise.finally(() => child.off('message', onNews).off('exit', onExit));

@@ -83,7 +83,14 @@ describe('azure', () => {
     const { provider: _, aliases: __, ...facts } = catalogueModel('openai', 'gpt-5.1');
     const models = azure.models({ deployments, reasoningDeployments: 'thinker, other' }, loadCatalogue());
     expect(models.map(({ id }) => id)).toEqual(['prod', 'gpt-5-mini', 'thinker', 'other']);
-    expect(models[0]).toEqual({ ...facts, provider: 'azure', id: 'prod', name: `${facts.name} (prod)`, aliases: [] });
+    expect(models[0]).toEqual({
+      ...facts,
+      provider: 'azure',
+      id: 'prod',
+      deployed: 'gpt-5.1',
+      name: `${facts.name} (prod)`,
+      aliases: [],
+    });
     expect(models[2]).toMatchObject({ reasoning: true, efforts: ['low', 'medium', 'high'], input: ['text'] });
     expect(azure.models({}, loadCatalogue())).toEqual([]);
   });

@@ -220,4 +220,35 @@ describe('openrouter in the product', () => {
       }
     });
   });
+
+  it('keeps limits on costs with the prices of its list, and chooses no model for a price alone', async () => {
+    const project = await tempProject({ 'a.md': 'A line.\n' });
+    const pricing = (prompt: string, more = {}) => ({ row: { pricing: { prompt, completion: '0.000002', ...more } } });
+    const vendor = await startOpenRouter({
+      models: [
+        { id: 'anthropic/claude-haiku-4.5', window: 200_000 },
+        { id: 'new-vendor/free-1', window: 100_000, row: { pricing: { prompt: '0', completion: '0' } } },
+        { id: 'new-vendor/cheap-1', window: 100_000, ...pricing('0.00000125', { input_cache_read: '0.0000001' }) },
+        { id: 'new-vendor/varies-1', window: 100_000, ...pricing('-1') },
+        { id: 'new-vendor/toll-1', window: 100_000, ...pricing('0', { request: '0.5' }) },
+      ],
+    });
+    const settings = { MAX_COST_PER_REQUEST: '0.25', ROUTE_PREFER: 'cost' };
+    const polylogue = await testProduct({
+      root: project.root,
+      env: { ...vendorEnv({ openrouter: vendor.url }), ...settings },
+    });
+    try {
+      const ask = (model: string) => polylogue.call('chat', { prompt: 'Hi', model });
+      for (const id of ['new-vendor/cheap-1', 'new-vendor/free-1'])
+        expect(await ask(id)).toMatchObject({ metadata: { model_used: id } });
+      for (const id of ['new-vendor/varies-1', 'new-vendor/toll-1'])
+        expect(await ask(id)).toMatchObject({ error: { code: 'LIMIT' } });
+      expect((await ask('auto')).metadata).toMatchObject({ model_used: 'anthropic/claude-haiku-4.5' });
+    } finally {
+      await polylogue.close();
+      await vendor.close();
+      await project.dispose();
+    }
+  });
 });

@@ -4,12 +4,13 @@ import { type AppError, configError, inputError, isAppError, limitError } from '
 import type { Skip, SkipCode } from '../../core/file.ts';
 import { hashOf } from '../../core/ids.ts';
 import type { Emit, Mask, Random } from '../../core/ports.ts';
+import { decodeText } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import type { Principal } from '../../core/tool-host.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { Transfer } from '../../threads/transfer/transfer.ts';
 import { isSkip, parsePathReference } from '../../workspace/paths.ts';
-import { decodeText, readBytes, readPieces } from '../../workspace/read-file.ts';
+import { readBytes, readPieces } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { checkTarget, makeFolders, writeInside } from '../../workspace/write-file.ts';
 import type { TransferActions, UploadActions, UploadOutcome } from '../action-context.ts';

@@ -41,7 +41,7 @@ export async function openProduct(
       place: { owner: principal.owner, workspace: product.root },
       signal: interrupt.signal,
       call: (name, args, { signal = interrupt.signal, ...watch } = {}) =>
-        product.host.call({ name, arguments: args, principal, ...watch }, signal),
+        product.host.call({ name, arguments: args, principal, paged: true, ...watch }, signal),
     });
     return code ?? 0;
   } finally {

@@ -124,7 +124,12 @@ function listed(models: readonly ModelInfo[], provider: string, live: readonly L
     const known =
       like && plainModel({ ...like, provider, id, aliases: [], score, status: 'active', life: undefined, window });
     const { input = known?.input ?? model.input } = facts;
-    const told = { ...(known ?? model), input, ...(facts.window === undefined && { windowAssumed: true }) };
+    const told = {
+      ...(known ?? model),
+      input,
+      ...(facts.price && { price: facts.price }),
+      ...(facts.window === undefined && { windowAssumed: true }),
+    };
     return withEfforts(told, facts);
   });
 }
@@ -151,7 +156,7 @@ function served(models: readonly ModelInfo[], provider: string, live: readonly L
 }
 
 function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {
-  const like = models.filter(model => model.id === id || sameModel(model, { ...model, id }));
+  const like = models.filter(model => model.id === id || sameModel(model, { id }));
   return byPriority(like)[0];
 }
 

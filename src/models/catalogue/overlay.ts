@@ -147,7 +147,7 @@ function usableAliases(
     if (alias === 'auto') return 'is not a model name';
     if (claimed.has(alias)) return `is taken by "${claimed.get(alias)}"`;
     const owner = models.find(({ id }) => id.toLowerCase() === alias);
-    const isOther = owner && alias !== name && !sameModel(owner, { ...owner, id: name });
+    const isOther = owner && alias !== name && !sameModel(owner, { id: name });
     return isOther ? `is the id of a model of ${owner.provider}` : undefined;
   };
   // Also the name of its model, where no other has that for an alias.

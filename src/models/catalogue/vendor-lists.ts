@@ -142,6 +142,8 @@ function sound({ window, ...model }: LiveModel): LiveModel[] {
   return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
 }
 
+const usd = z.number().nonnegative();
+
 const keptSchema = () =>
   z.object({
     at: z.number(),
@@ -152,6 +154,7 @@ const keptSchema = () =>
         input: z.array(z.enum(inputKinds)).optional(),
         reasoning: z.boolean().optional(),
         efforts: z.array(z.enum(efforts)).optional(),
+        price: z.object({ in: usd, out: usd, cacheRead: usd.optional(), cacheWrite: usd.optional() }).optional(),
       }),
     ),
   });

@@ -10,6 +10,7 @@ import {
   modelKey,
   nameKey,
   nameWords,
+  ownId,
   resolveEffort,
   type Suffixed,
   sameModel,
@@ -39,8 +40,9 @@ export function sameSpelling(text: string, models: readonly ModelInfo[]): ModelI
   );
   const key = modelKey(text);
   const maker = makerOf(text);
-  const found = named.length > 0 ? named : models.filter(model => modelKey(model.id) === key && madeBy(maker, model));
-  return new Set(found.map(model => modelKey(model.id))).size === 1 ? found : [];
+  const found =
+    named.length > 0 ? named : models.filter(model => modelKey(ownId(model)) === key && madeBy(maker, model));
+  return new Set(found.map(model => modelKey(ownId(model)))).size === 1 ? found : [];
 }
 
 /**

@@ -24,6 +24,11 @@ export function modelKey(id: string): string {
   return key;
 }
 
+type Identity = Pick<ModelInfo, 'deployed' | 'id'>;
+
+/** The id that tells which model it is: of a deployment, that of its model. */
+export const ownId = ({ deployed, id }: Identity): string => deployed ?? id;
+
 /** What an aggregator's id puts before the last slash, as a key; empty for plain ids. */
 export const makerOf = (id: string): string => nameKey(id.slice(0, Math.max(0, id.lastIndexOf('/'))));
 
@@ -51,9 +56,9 @@ export function vendorOf({ id, provider }: Pick<ModelInfo, 'id' | 'provider'>): 
 }
 
 /** Whether two rows are one model at two providers. Names without a number move with the vendor's mind and prove nothing. */
-export function sameModel(a: ModelInfo, b: ModelInfo): boolean {
-  const key = modelKey(a.id);
-  return /\d/.test(key) && key === modelKey(b.id);
+export function sameModel(a: Identity, b: Identity): boolean {
+  const key = modelKey(ownId(a));
+  return /\d/.test(key) && key === modelKey(ownId(b));
 }
 
 /** Speech, guards, images, embeddings; what answers only through tools or jobs of its own; batch prices of other models. */

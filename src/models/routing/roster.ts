@@ -1,7 +1,7 @@
 import type { Effort, ModelInfo } from '../../core/model.ts';
 import type { BudgetHeadroom } from '../budget.ts';
 import type { ProviderDefinition } from '../provider.ts';
-import { makerOf, modelKey, undatedKey, vendorOf } from './names.ts';
+import { makerOf, modelKey, ownId, undatedKey, vendorOf } from './names.ts';
 import type { ManagerRequest, ModelRequirements, TaskProfile } from './requirements.ts';
 
 /** What a tool is after: depth, speed, or something between. */
@@ -207,6 +207,7 @@ export function rankModels(
       (a, b) =>
         // What its vendor retires is asked when nothing else is there.
         Number(a.model.status === 'deprecated') - Number(b.model.status === 'deprecated') ||
+        Number(a.model.score === strangerScore) - Number(b.model.score === strangerScore) ||
         b.value - a.value ||
         priorityOf(a.model.provider) - priorityOf(b.model.provider) ||
         Number(a.name < b.name) - Number(a.name > b.name),
@@ -254,7 +255,9 @@ export function defaultOrder(models: readonly ModelInfo[], category: Category): 
  */
 export function spreadOverProviders<Offer extends { model: ModelInfo }>(ranked: readonly Offer[], count: number) {
   const seen = new Set<string>();
-  const distinct = ranked.filter(({ model }) => !seen.has(undatedKey(model.id)) && seen.add(undatedKey(model.id)));
+  const distinct = ranked.filter(
+    ({ model }) => !seen.has(undatedKey(ownId(model))) && seen.add(undatedKey(ownId(model))),
+  );
   const head = distinct.slice(0, count);
   const best = head[0]?.model;
   if (!best || head.some(({ model }) => model.provider !== best.provider)) return head;
@@ -312,8 +315,8 @@ export function names(entry: Entry, model: ModelInfo): boolean {
 }
 
 /** An aggregator's id without routes, presets and whatever else may follow the model. */
-const plainId = ({ id, provider }: ModelInfo): string =>
-  provider === 'openrouter' || id.includes('/') ? id.replace(/[:@].*$/, '') : id;
+const plainId = (model: ModelInfo): string =>
+  model.provider === 'openrouter' || model.id.includes('/') ? model.id.replace(/[:@].*$/, '') : ownId(model);
 
 export function readEntry(roster: Roster, text: string) {
   const typed = text.trim().toLowerCase();
@@ -332,7 +335,7 @@ function matches(entry: Entry, model: ModelInfo, moreKeys: readonly string[]): b
   if (entry.name === model.id.toLowerCase() || model.aliases.includes(entry.name)) return true;
   const [maker, other] = [makerOf(entry.name), makerOf(plainId(model))];
   if (maker !== '' && other !== '' && maker !== other) return false;
-  return [modelKey(model.id), ...moreKeys].some(key => entry.keys.has(key));
+  return [modelKey(model.id), modelKey(ownId(model)), ...moreKeys].some(key => entry.keys.has(key));
 }
 
 /** The offers of the provider that a request is for; all where any will do. */

@@ -74,9 +74,34 @@ describe('polylogue ask', () => {
     expect(err).not.toMatch(/absolute_file_paths|continuation_id/);
   });
 
+  it('prints a long answer to its end as JSON too, whatever MCP replies are kept to', async () => {
+    const answer = 'A long line of words.\n'.repeat(2_000);
+    vendor.script({ answer });
+    const { out } = await ask(['Tell all', '--json'], { env: { MAX_MCP_OUTPUT_TOKENS: '1000' } });
+    expect(JSON.parse(out).content).toBe(answer);
+  });
+
   it('adds what is piped in to the question', async () => {
     await ask(['Review this'], { input: '+ added line\n' });
     expect(asked()[0]).toContain('Review this\n\n+ added line');
+  });
+
+  it.each([
+    ['Windows-1252', Buffer.from('Le café de la gare est fermé', 'latin1')],
+    ['UTF-16, as PowerShell writes it', Buffer.from('\ufeffLe café de la gare est fermé\r\n', 'utf16le')],
+  ])('reads a pipe as it reads files: %s', async (_, input) => {
+    await ask(['Translate'], { input });
+    expect(asked()[0]).toContain('Translate\n\nLe café de la gare est fermé\n');
+  });
+
+  it('sends no model what is piped in and is no text, but names between NUL characters', async () => {
+    const run = await ask(['What is it?'], {
+      input: Buffer.from(Array.from({ length: 2_000 }, (_, at) => (at * 37) % 256)),
+    });
+    expect(run).toMatchObject({ code: 2, err: expect.stringContaining('The input is not text in UTF-8 or UTF-16.') });
+    expect(asked()).toEqual([]);
+    await ask(['Which?'], { input: Buffer.from('src/a.ts\0src/b.ts\0') });
+    expect(asked()[0]).toContain('src/b.ts');
   });
 
   it('shows files and lines, by paths from the working directory', async () => {

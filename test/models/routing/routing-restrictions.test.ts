@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unknownNames } from '../../../src/models/catalogue/capabilities.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
+import { azure } from '../../../src/providers/azure.ts';
 import type { Situation } from '../routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf } from '../routing-fixtures.ts';
 
@@ -40,6 +41,15 @@ describe('a list of models', () => {
       'ollama/mine:latest',
     ]);
     expect(refusalOf('mine:latest', { roster, policy: { denied: ['mine'] } }).class).toBe('restricted');
+  });
+
+  it('means a deployment by its model too, whose name leads to it', () => {
+    const known = loadCatalogue();
+    const roster = rosterOf(['azure'], [...known, ...azure.models({ deployments: 'prod=gpt-5.2,mine=o3' }, known)]);
+    const policy = { denied: ['gpt5.2'], allowed: { azure: ['gpt-5.2', 'o3'] } };
+    for (const name of ['prod', 'azure:gpt-5.2']) expect(refusalOf(name, { roster, policy }).class).toBe('restricted');
+    for (const name of ['mine', 'o3', 'azure:o3'])
+      expect(namesOf(resolve(name, { roster, policy }))).toEqual(['azure/mine']);
   });
 
   it('denies at one provider alone when the entry says so', () => {

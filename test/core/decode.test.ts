@@ -1,6 +1,6 @@
 import { randomFillSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { decodeText } from '../../src/workspace/read-file.ts';
+import { decodeText } from '../../src/core/text.ts';
 
 const be = (text: string) => Buffer.from(`\ufeff${text}`, 'utf16le').swap16();
 
