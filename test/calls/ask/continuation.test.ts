@@ -21,6 +21,15 @@ async function start(env: Record<string, string> = {}, clock?: Parameters<typeof
   });
 }
 
+/** One model of so many tokens. */
+const tiny = (window: string) => ({
+  DEFAULT_MODEL: 'custom:tiny',
+  CUSTOM_API_URL: vendor.url,
+  CUSTOM_API_KEY: 'test-key',
+  CUSTOM_MODEL_NAME: 'tiny',
+  CUSTOM_CONTEXT_WINDOW: window,
+});
+
 beforeEach(async () => {
   vendor = await startOpenAi();
   project = await tempProject({ 'plan.md': 'The plan has one line.\n' });
@@ -75,13 +84,7 @@ describe('a long conversation', () => {
   });
 
   it('keeps a file that fits into the window, however much of it that takes, until new files need the room', async () => {
-    await start({
-      DEFAULT_MODEL: 'custom:tiny',
-      CUSTOM_API_URL: vendor.url,
-      CUSTOM_API_KEY: 'test-key',
-      CUSTOM_MODEL_NAME: 'tiny',
-      CUSTOM_CONTEXT_WINDOW: '32768',
-    });
+    await start(tiny('32768'));
     vendor.byDefault({ answer: 'Noted.' });
     const large = Array.from({ length: 1_100 }, (_, n) => `Fact ${n} is ${n * 7}.`).join('\n');
     await project.write('large.md', large);
@@ -99,13 +102,7 @@ describe('a long conversation', () => {
   });
 
   it('trims an answer that is too long in its middle instead of dropping it', async () => {
-    await start({
-      DEFAULT_MODEL: 'custom:tiny',
-      CUSTOM_API_URL: vendor.url,
-      CUSTOM_API_KEY: 'test-key',
-      CUSTOM_MODEL_NAME: 'tiny',
-      CUSTOM_CONTEXT_WINDOW: '8192',
-    });
+    await start(tiny('8192'));
     const long = Array.from({ length: 900 }, (_, n) => `Line ${n} of a long answer.`).join('\n');
     vendor.byDefault({ answer: 'short' });
     vendor.script({ answer: long });

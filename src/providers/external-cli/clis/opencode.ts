@@ -1,21 +1,16 @@
 import { isRecord, numberIn, recordIn, textIn } from '../../../core/json.ts';
 import { byType, type CliDefinition, type CliEvent, detailOf, messageIn, usageFrom } from './cli.ts';
 
+const all = (tools: string, action: 'allow' | 'deny') =>
+  Object.fromEntries(tools.split(' ').map(tool => [tool, action]));
+
 /** What it may do while it only reads: its agent `plan` runs commands. Secret files are asked for, as by default. */
 const readOnly = {
   '*': 'deny',
   read: { '*': 'allow', '*.env': 'deny', '*.env.*': 'deny', '*.env.example': 'allow' },
-  ...{
-    glob: 'allow',
-    grep: 'allow',
-    list: 'allow',
-    todowrite: 'allow',
-    webfetch: 'allow',
-    websearch: 'allow',
-    skill: 'allow',
-  },
+  ...all('glob grep list todowrite webfetch websearch skill', 'allow'),
   // Named, as those that the user allows would count otherwise.
-  ...{ bash: 'deny', edit: 'deny', task: 'deny', external_directory: 'deny' },
+  ...all('bash edit task external_directory', 'deny'),
 };
 
 /** OpenCode. Its agent `plan` edits nothing; `build` is the one that writes. Programs and settings of the project are left alone. */
