@@ -23,6 +23,24 @@ export function* tellingWords(text: string): Generator<string> {
 export const isTellingWord = (word: string): boolean =>
   word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
 
+const kindWords = 'class|component|def|enum|fn|func|function|interface|method|module|namespace|struct|trait|type';
+/** `class Field`, `Field class`, `Model.save`, `save()`, `maxBytes`, `max_bytes`, and what stands in backticks. */
+const namePattern = new RegExp(
+  [
+    String.raw`(?<=\b(?:${kindWords})\s+)[\p{L}_$][\p{L}\p{N}_$]*`,
+    String.raw`[\p{L}_$][\p{L}\p{N}_$]*(?=\s+(?:${kindWords})\b|\(|\x60|::[\p{L}_$]|[.#][\p{L}_$])`,
+    String.raw`(?<=[\p{L}\p{N}_$](?:::|[.#])|\x60)[\p{L}_$][\p{L}\p{N}_$]*`,
+    String.raw`\p{L}[\p{L}\p{N}]*(?:[_$]|\p{Ll}\p{Lu})[\p{L}\p{N}_$]*|(?<=\S\s+)\p{Lu}\p{Ll}[\p{L}\p{N}]+`,
+  ].join('|'),
+  'gu',
+);
+
+/** Names of things in code that a question speaks of, as far as it writes them as names; a single word is one. */
+export const namesIn = (question: string): string[] => {
+  const single = /^\s*([\p{L}_$][\p{L}\p{N}_$]*)\s*$/u.exec(question)?.[1];
+  return single ? [single] : [...question.matchAll(namePattern)].map(([name]) => name);
+};
+
 /** What forms of one English word have in common, cut by its endings: `pric` of prices, priced and pricing. */
 export function stem(word: string): string {
   if (word.length < 4) return word;

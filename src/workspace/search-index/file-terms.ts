@@ -31,9 +31,14 @@ export interface Counted {
   /** Lines that begin with # count more. */
   headings?: boolean;
   isPath?: boolean;
+  /** Each of its words is the name of something that is declared, or that is looked for by its name. */
+  names?: boolean;
 }
 
-/** Counts words. Names count as a whole and by their parts, words in any of their forms as one. */
+/**
+ * Counts words. Names count as a whole and by their parts, words in any of their forms as one. A name that is declared has a term more,
+ * of its own, as it is written: many files speak of a class, and one has it.
+ */
 export class TermCounter {
   /** Pairs of what a word was hashed to and its term. */
   readonly #known = new Int32Array(2 * knownWords);
@@ -61,7 +66,7 @@ export class TermCounter {
     return terms;
   }
 
-  #add({ text, weight, headings = false, isPath = false }: Counted): void {
+  #add({ text, weight, headings = false, isPath = false, names = false }: Counted): void {
     this.#flag = isPath ? pathFlag : 0;
     const weightOf = (line: number) => (headings && text[line] === hashSign ? weight * headingWeight : weight);
     const { length } = text;
@@ -79,6 +84,7 @@ export class TermCounter {
       const counts = isDeclared ? times * declaredWeight : times;
       const from = at;
       let name = basis;
+      let exact = basis;
       let part = basis;
       let partFrom = at;
       let before = other;
@@ -95,6 +101,7 @@ export class TermCounter {
           partFrom = kind === joint ? at + 1 : at;
         }
         if (kind !== joint) part = Math.imul(part ^ (kind === upper ? code | 0x20 : code), prime);
+        exact = Math.imul(exact ^ code, prime);
         before = kind;
         code = ++at < length ? (text[at] ?? newline) : newline;
         kind = kinds[code] ?? foreign;
@@ -104,8 +111,11 @@ export class TermCounter {
         continue;
       }
       if (at > partFrom) this.#part(text, partFrom, at, part, counts);
-      isDeclared = name === basis && declares.has(part);
-      if (name !== basis && at - from <= longestName) this.#count(termOf(Math.imul(name ^ part, prime)), counts);
+      if (at - from <= longestName) {
+        if (name !== basis) this.#count(termOf(Math.imul(name ^ part, prime)), counts);
+        if (isDeclared || names) this.#count(termOf(~exact), countMask);
+      }
+      isDeclared = name === basis && (declares.has(part) || (part === constant && isOfFile(text, from)));
       at--;
     }
   }
@@ -188,6 +198,12 @@ function termOf(hash: number): number {
   mixed = Math.imul(mixed ^ (mixed >>> 15), 0x846ca68b);
   return ((mixed ^ (mixed >>> 16)) & wordMask) >>> 0;
 }
+
+const constant = hashOf('const');
+
+/** What is declared within a function says nothing about a file. */
+const isOfFile = (text: Buffer, at: number): boolean =>
+  at === 0 || text[at - 1] === newline || text.toString('latin1', Math.max(0, at - 8), at).endsWith('\nexport ');
 
 /** What follows these words is declared. */
 const declares = new Set(

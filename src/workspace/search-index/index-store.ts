@@ -1,6 +1,7 @@
 import { join, sep } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
 import type { KnownFile } from '../read-file.ts';
+import { namesIn } from '../words.ts';
 import type { FoundSymbol } from '../workers/run-job.ts';
 import { type Chunk, chunksOf } from './chunks.ts';
 import { TermCounter, type Terms } from './file-terms.ts';
@@ -204,8 +205,12 @@ export class IndexStore {
     const files = this.files();
     const last = this.#lastNear;
     if (last?.question === question && last.changes === this.#changes) return last.near;
+    const asked = question.slice(0, maxQuestion);
     const wanted = this.#counter
-      .termsOf([{ text: Buffer.from(question.slice(0, maxQuestion)), weight: 1 }])
+      .termsOf([
+        { text: Buffer.from(namesIn(asked).join(' ')), weight: 1, names: true },
+        { text: Buffer.from(asked), weight: 1 },
+      ])
       .slice(0, maxWanted);
     const found = matches(wanted, files);
     const rarity = Array.from(wanted, (_, place) => {

@@ -20,7 +20,7 @@ import type { FileToCut, IndexFailure, IndexJob, IndexResults, IndexThreadOption
 import { type FileToPut, type IndexedFile, IndexStore, wholeChange } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
-const version = 3;
+const version = 4;
 
 const lockWaitMs = 10_000;
 

@@ -129,6 +129,26 @@ describe('the search index', () => {
     expect(refunds).toContain('docs/guide.md:1-7');
   });
 
+  it('finds what is asked by name in the file that declares it, before those that speak of it more', async () => {
+    await project.write('lib/base.py', 'class Parcel(Base):\n    def send(self):\n        pass\n');
+    for (const at of [1, 2, 3]) {
+      await project.write(
+        `lib/parcel/parcels_${at}.py`,
+        `# A parcel class: send a Parcel.\nclass ParcelList${at}:\n    parcel = Parcel\n`,
+      );
+      await project.write(
+        `lib/send_${at}.ts`,
+        'export function use() {\n  const sendAll = 1;\n  send(sendAll, sendAll);\n}\n',
+      );
+    }
+    await project.write('lib/all.ts', '// What many use.\nexport const sendAll = () => undefined;\n');
+    await refresh();
+    for (const question of ['class Parcel', 'Parcel class', 'Parcel.send', 'what does `Parcel` do?']) {
+      expect([question, (await search(question))[0]]).toEqual([question, 'lib/base.py:1-3']);
+    }
+    expect((await search('sendAll'))[0]).toBe('lib/all.ts:1-2');
+  });
+
   it('finds a long class by its name where it is declared', async () => {
     const method = (name: string, lines: number) =>
       [`  ${name}() {`, ...Array.from({ length: lines }, (_, at) => `    this.run(${at});`), '  }'].join('\n');
