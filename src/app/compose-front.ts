@@ -63,6 +63,8 @@ export interface ProcessEnvironment {
   /** Names the program that started this one among all that ever ran. */
   parentProcess: string;
   writeError(line: string): void;
+  /** Files and directories that are readable besides the roots: the person at the terminal named them. */
+  namedPaths?: readonly string[];
   /** Tools, providers and stores from outside the package. */
   extensions?: Extensions;
 }
@@ -104,7 +106,8 @@ export async function composeStartup(config: AppConfig, environment: ProcessEnvi
   const telemetry = await composeTelemetry(config, environment);
   const warn = (where: string, message: string) => telemetry.emit({ type: 'warning', where, message });
   for (const message of config.warnings) warn('configuration', message);
-  const found = await rootsOf(config, environment);
+  const { roots, ...why } = await rootsOf(config, environment);
+  const found = { ...why, roots: [...roots, ...(environment.namedPaths ?? [])] };
   if (found.roots.length === 0) warn('roots', `No file can be read unless the client names a project: ${found.reason}`);
   const { providers, tools: extraTools = [] } = environment.extensions ?? {};
   const { configured } = providerSetup(config, providers);
@@ -112,5 +115,5 @@ export async function composeStartup(config: AppConfig, environment: ProcessEnvi
   const policy = { ...exposurePolicy(config.values.app), configured, besides };
   for (const message of selectTools([...offered, ...extraTools], policy).unknown) warn('tools', message);
   const offer = extraTools.length > 0 ? undefined : offerOf(offered, policy);
-  return { telemetry, found, root: found.roots[0] ?? environment.cwd, place, offer, besides };
+  return { telemetry, found, root: roots[0] ?? environment.cwd, place, offer, besides };
 }

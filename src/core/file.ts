@@ -23,6 +23,9 @@ export interface Skip {
   reason: string;
 }
 
+/** Whether a file is, by its name, a picture that models are shown. */
+export const isPicture = (path: string): boolean => /\.(?:png|jpe?g|gif|webp)$/i.test(path);
+
 /** Lines `from` to `to`, both counted from 1 and included. */
 export interface LineRange {
   from: number;

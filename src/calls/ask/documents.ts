@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { inParallel } from '../../core/concurrency.ts';
 import { type AppError, isAppError, limitError } from '../../core/errors.ts';
-import type { FileRecord, Skip } from '../../core/file.ts';
+import { type FileRecord, isPicture, type Skip } from '../../core/file.ts';
 import { hashOf, type Sha256 } from '../../core/ids.ts';
 import { countLines } from '../../core/text.ts';
 import { documentsAmong } from '../../models/routing/requirements.ts';
@@ -76,6 +76,7 @@ export function withDocuments(
 }
 
 function wayToRead({ documents }: CallServices, path: string): string {
+  if (isPicture(path)) return ' Send a picture in `images`, to a model that sees them.';
   if (documents?.reads(path))
     return ` A model of ${documents.provider} reads documents: name one, or call smart_file_query.`;
   if (documentFormat(path))

@@ -58,7 +58,10 @@ async function includeFiles(request: Omit<FileInclusion, keyof IncludedFiles>): 
     const now = await checkFile(sandbox, before, before.document ? undefined : { maxBytes, signal });
     if (now === 'deleted') note(into, { ...before, lines: 0 }, now);
     else if (typeof now === 'object' && 'changed' in now) await embedChange(into, before, now.changed);
-    else if (typeof now === 'object') report.skipped.push(now.skip);
+    else if (typeof now === 'object') {
+      const reason = `The model has it as it was sent before. ${now.skip.reason}`;
+      report.skipped.push({ ...now.skip, reason });
+    }
   }
   return into;
 }

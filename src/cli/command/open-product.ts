@@ -22,13 +22,17 @@ export interface OpenProduct {
   ): Promise<ToolReply>;
 }
 
-/** Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. */
+/**
+ * Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. `namedPaths` may
+ * be read although they are outside the project.
+ */
 export async function openProduct(
   { config, environment, out }: CommandContext,
   work: (open: OpenProduct) => ExitCode,
   toolset?: string,
+  namedPaths: readonly string[] = [],
 ): Promise<number> {
-  const product = await createProduct(ofCommand(config, toolset), environment);
+  const product = await createProduct(ofCommand(config, toolset), { ...environment, namedPaths });
   const interrupt = new AbortController();
   // A second signal exits immediately.
   const onSignal = () =>

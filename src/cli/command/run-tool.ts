@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { inputError } from '../../core/errors.ts';
+import { isPicture } from '../../core/file.ts';
 import { type JsonObject, recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import type { ToolReply, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import { usdText } from '../../core/usage.ts';
@@ -26,9 +27,22 @@ export function pathsFlag({ flags, environment }: CommandContext, name: string):
   return paths.length > 0 ? paths : undefined;
 }
 
+/** What `--file` names, as arguments of a tool; `files` is the one that takes files. All may be read, also outside the project. */
+export function namedFiles(context: CommandContext, files: string) {
+  const paths = pathsFlag(context, 'file') ?? [];
+  const images = paths.filter(isPicture);
+  const others = paths.filter(path => !isPicture(path));
+  return {
+    args: { [files]: others.length > 0 ? others : undefined, images: images.length > 0 ? images : undefined },
+    paths: paths.map(path => path.replace(lineRange, '')),
+  };
+}
+
+const lineRange = /:\d+(?:-\d*)?$/;
+
 /** A sentence for each path, with or without lines behind it, at which there is nothing. */
 export function missingPaths(paths: readonly string[]): string[] {
-  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(/:\d+(?:-\d*)?$/, ''));
+  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(lineRange, ''));
   return paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
 }
 
@@ -36,6 +50,8 @@ export function missingPaths(paths: readonly string[]): string[] {
 export interface ToolRun {
   /** One more group of tools that it needs. */
   toolset?: string;
+  /** What its user named: readable wherever it is. */
+  namedPaths?: readonly string[];
   /** Shows the answer as it arrives. */
   streams?: boolean;
   ask?: ((question: UserQuestion, signal: AbortSignal) => Promise<UserAnswer>) | undefined;
@@ -51,7 +67,7 @@ export function runTool(context: CommandContext, tool: string, args: Record<stri
     const reply = await showCall(context, open, tool, args, run);
     return reply.isError ? showFailure(context, reply) : run.finish(reply.document) || 0;
   };
-  return openProduct(context, work, run.toolset);
+  return openProduct(context, work, run.toolset, run.namedPaths);
 }
 
 /** Calls one tool and shows its progress and its answer; a failed reply is left to the caller. */
@@ -102,7 +118,7 @@ export function closingRemark({ metadata }: JsonObject, facts: string, next = ';
 /** Shows which named files an answer did not see, its warnings, and in the last line the model, tokens and cost. */
 export function showAnswerFacts(context: CommandContext, document: JsonObject, next?: string): void {
   const { files, usage } = recordIn(document.metadata);
-  for (const { path, reason } of recordsIn(recordIn(files).skipped)) context.out.warn(`not sent: ${path}: ${reason}`);
+  for (const { path, reason } of recordsIn(recordIn(files).skipped)) context.out.warn(`not read: ${path}: ${reason}`);
   showWarnings(context, document);
   const { input, output } = recordIn(usage);
   context.out.remark(closingRemark(document, `${String(input)} tokens in, ${String(output)} out`, next));

@@ -1,5 +1,6 @@
+import type { JsonObject } from '../../core/json.ts';
 import { continueFlag, defineCommand, flag, modelFlag, textFlag } from '../command/command.ts';
-import { neededText, pathsFlag, runTool, showAnswerFacts } from '../command/run-tool.ts';
+import { namedFiles, neededText, runTool, showAnswerFacts } from '../command/run-tool.ts';
 
 export const ask = defineCommand({
   name: 'ask',
@@ -7,7 +8,9 @@ export const ask = defineCommand({
   summary: 'Ask a model and stream its answer; reads piped input',
   usage: '[prompt...]',
   flags: [
-    flag('file <path>', 'File or directory to include, optionally lines: src/a.ts:1-20 (repeatable)', { repeat: true }),
+    flag('file <path>', 'File, picture or directory to include; src/a.ts:1-20 for lines (repeatable)', {
+      repeat: true,
+    }),
     modelFlag,
     continueFlag,
   ],
@@ -20,12 +23,14 @@ export const ask = defineCommand({
   async run(context) {
     const { flags } = context;
     const next = 'Pass it as an argument (polylogue ask "What does this project do?") or pipe it in.';
+    const files = namedFiles(context, 'absolute_file_paths');
     const args = {
       prompt: await neededText(context, 'No prompt given.', next),
-      absolute_file_paths: pathsFlag(context, 'file'),
+      ...files.args,
       model: textFlag(flags, 'model'),
       continuation_id: textFlag(flags, 'continue'),
     };
-    return runTool(context, 'chat', args, { streams: true, finish: document => showAnswerFacts(context, document) });
+    const finish = (document: JsonObject) => showAnswerFacts(context, document);
+    return runTool(context, 'chat', args, { streams: true, namedPaths: files.paths, finish });
   },
 });

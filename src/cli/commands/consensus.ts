@@ -1,6 +1,6 @@
 import { isRecord, type JsonObject, recordIn, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, numberFlag, textFlag, wordsFlag } from '../command/command.ts';
-import { costText, neededText, pathsFlag, runTool, showWarnings } from '../command/run-tool.ts';
+import { costText, namedFiles, neededText, runTool, showWarnings } from '../command/run-tool.ts';
 
 const stances = ['for', 'against', 'neutral'] as const;
 
@@ -14,7 +14,7 @@ export const consensus = defineCommand({
     flag('for <list>', 'Models that argue for the proposal', { repeat: true }),
     flag('against <list>', 'Models that argue against the proposal', { repeat: true }),
     flag('neutral <list>', 'Models that weigh both sides, as those of --models do', { repeat: true }),
-    flag('file <path>', 'File or directory to show all models (repeatable)', { repeat: true }),
+    flag('file <path>', 'File, picture or directory to show all models (repeatable)', { repeat: true }),
     flag('rounds <number>', 'Rounds; in round 2 models see other verdicts and may revise', { choices: ['1', '2'] }),
     flag('synthesizer <name>', 'Model that writes the synthesis'),
     flag('max-cost <usd>', 'Cost limit for this call, in US dollars'),
@@ -37,16 +37,18 @@ export const consensus = defineCommand({
     const next = 'Write it after the command, as in: polylogue consensus "Should we move sessions to Redis?"';
     const sided = stances.flatMap(stance => (wordsFlag(flags, stance) ?? []).map(model => ({ model, stance })));
     const panelists = [...(wordsFlag(flags, 'models') ?? []), ...sided];
+    const files = namedFiles(context, 'relevant_files');
     const args = {
       prompt: await neededText(context, 'No proposal given.', next),
       models: panelists.length > 0 ? panelists : undefined,
-      relevant_files: pathsFlag(context, 'file'),
+      ...files.args,
       rounds: numberFlag(flags, 'rounds', { min: 1, max: 2 }),
       max_cost_usd: numberFlag(flags, 'max-cost', { min: 0, fractional: true }),
       synthesizer: textFlag(flags, 'synthesizer'),
       continuation_id: textFlag(flags, 'continue'),
     };
     return runTool(context, 'consensus', args, {
+      namedPaths: files.paths,
       print: document => print(context, document),
       finish(document) {
         const silent = recordsIn(document.responses).filter(({ status }) => status !== 'success');

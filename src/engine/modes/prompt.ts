@@ -5,6 +5,7 @@ import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
 import { isTruncated, type Reply, readControlStatus, requestedInputs } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
 import { asError, isAppError, missingError } from '../../core/errors.ts';
+import { isPicture } from '../../core/file.ts';
 import { type JsonObject, textIn, textsIn } from '../../core/json.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { locateNamed, readTextFile } from '../../workspace/read-file.ts';
@@ -62,8 +63,6 @@ const longContextTokens = 128_000;
 /** Whether a prompt of so many tokens is pinned to Kimi's long-context family, where it is configured. */
 export const isLongContext = (tokens: number): boolean => tokens > longContextTokens;
 
-const pictures = /\.(png|jpe?g|gif|webp)$/i;
-
 /** Bytes of text that make a token, about. */
 const bytesPerToken = 4;
 
@@ -79,7 +78,7 @@ async function documentSubject(
 ) {
   const { documents } = services;
   if (!documents || (provider !== undefined && provider !== documents.provider)) {
-    const images = files.filter(path => pictures.test(path));
+    const images = files.filter(isPicture);
     return { files: files.filter(path => !images.includes(path)), fileIds, images, provider };
   }
   const wanted = provider !== undefined || fileIds.length > 0 || files.some(path => documents.reads(path));

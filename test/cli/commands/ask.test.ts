@@ -5,6 +5,8 @@ import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { type RunOptions, runProgram } from '../run-program.ts';
 
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==';
+
 let vendor: FakeVendor;
 let project: TempProject;
 
@@ -126,7 +128,27 @@ describe('polylogue ask', () => {
     await project.write('.env', 'KEY=1\n');
     const { code, err, out } = await ask(['Why?', '--file', 'src/a.ts', '--file', '.env']);
     expect({ code, out }).toEqual({ code: 0, out: 'Answer 1.\n' });
-    expect(err).toMatch(/not sent: .*\.env: /);
+    expect(err).toMatch(/not read: .*\.env: /);
+  });
+
+  it('reads what is named wherever it is, but for secret files, and sends pictures as such', async () => {
+    const elsewhere = await tempProject({
+      'notes/a.md': 'Three ideas.\n',
+      '.env': 'KEY=1\n',
+      'shot.PNG': Buffer.from(png, 'base64'),
+    });
+    try {
+      const named = ['notes/a.md:1-1', 'shot.PNG', '.env'].flatMap(name => ['--file', elsewhere.path(name)]);
+      const { err } = await ask(['What is there?', ...named]);
+      expect(asked()[0]).toContain('Three ideas.');
+      expect(JSON.stringify(vendor.requests[0]?.body)).toContain(`data:image/png;base64,${png}`);
+      expect(err).toMatch(/polylogue: not read: .*\.env: Blocked.*\n$/);
+      const later = await ask(['And then?', '--continue', 'last']);
+      expect(asked()[1]).toContain('Three ideas.');
+      expect(later.err).toMatch(/a\.md: The model has it as it was sent before\. Files are readable only inside/);
+    } finally {
+      await elsewhere.dispose();
+    }
   });
 
   it('goes on with the last thread', async () => {
