@@ -57,6 +57,8 @@ export interface ThreadedCall extends ParsedCall {
 export interface LocalTurn {
   /** What the caller contributed; becomes a turn. */
   contribution: string;
+  /** Images as the caller named them: paths or data URLs. */
+  images?: readonly string[];
   workflow?: { tool: string; state: WorkflowState | null };
   document: JsonObject;
   /** The tool's own facts, beside those of every reply. */
@@ -64,7 +66,7 @@ export interface LocalTurn {
 }
 
 /** What a model is asked, once tool and thread of a call are known. */
-export interface ModelTurn extends Pick<LocalTurn, 'contribution' | 'workflow'> {
+export interface ModelTurn extends Pick<LocalTurn, 'contribution' | 'images' | 'workflow'> {
   /** What the model is told first; absent: what every model is. */
   preamble?: string;
   /** Comes after everything else and is never stored. */
@@ -87,8 +89,8 @@ export interface ModelTurn extends Pick<LocalTurn, 'contribution' | 'workflow'> 
   cli?: CliOptions;
   /** A program reads the answer, as `wholeOnly` of a question to a model says. */
   wholeOnly?: boolean | undefined;
-  /** Images as the caller named them: paths or data URLs. */
-  images?: readonly string[];
+  /** How many images of earlier turns the model is to see. */
+  earlierImages?: number;
   category: Category;
   effort: Effort;
 }

@@ -83,6 +83,8 @@ export interface Step {
   hypothesis?: string;
   /** The earlier step that this one takes the place of. */
   revises?: number;
+  /** The branch of a plan that it belongs to; steps of different branches may have the same numbers. */
+  branch?: string;
 }
 
 /** The words of one workflow's replies: callers switch on them. */
@@ -152,6 +154,9 @@ export interface EvidencePiece {
   text: string;
 }
 
+/** `found`: the source files in a step's relevant files and directories; `gone`: counted files that are no longer there. */
+export type StepFiles = Readonly<Record<'found' | 'gone', readonly string[]>>;
+
 /** The caller works in steps; the last one may ask an expert. */
 export interface WorkflowMode<Args = Record<string, unknown>> {
   kind: 'workflow';
@@ -180,10 +185,10 @@ export interface WorkflowMode<Args = Record<string, unknown>> {
   brief?(settings: Partial<Args>): (string | false | undefined)[];
   /** What the expert should read besides the relevant files. */
   files?(settings: Partial<Args>): string[];
-  /** Lists the source files in a step's relevant files and directories, for `keep`. */
-  countsFiles?: boolean;
+  /** The files that the tool counts, by what it kept so far; absent: it counts none, and `keep` is told of no files. */
+  counted?(kept: JsonObject): readonly string[];
   /** What the tool keeps of its own from step to step: what it kept so far (nothing at the first step), this step, its files. */
-  keep?(kept: JsonObject, step: Step, args: Args, found: readonly string[]): JsonObject;
+  keep?(kept: JsonObject, step: Step, args: Args, files: StepFiles): JsonObject;
   /** Why a last step can't be the last: the keys of a reply after which the work goes on. Absent or undefined: it can. */
   unfinished?(facts: StepFacts<Args>): JsonObject | undefined;
   /** Keys of its own in the reply to every step; they win over the common ones. */

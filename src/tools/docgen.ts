@@ -35,15 +35,19 @@ export const docgen = defineTool({
   mode: {
     kind: 'workflow',
     words: wordsOf('documentation_analysis', 'documentation_analysis'),
-    countsFiles: true,
+    counted: kept => textsIn(kept.scope),
     settings: ['document_complexity', 'document_flow', 'update_existing', 'comments_on_complex_logic'],
     brief: settings => [`Wanted: ${wishesOf(settings).join('; ')}`],
-    /** The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add. */
-    keep(kept, { stepNumber, revises }, args, found) {
+    /**
+     * The first step says what is to be documented, each later one what it has documented; the caller's own counts can only add,
+     * and what is gone since then counts no more.
+     */
+    keep(kept, { stepNumber, revises }, args, { found, gone }) {
       const begins = (revises ?? stepNumber) === 1;
       const documented = textsIn(kept.documented);
       return {
-        scope: begins && found.length > 0 ? [...found] : textsIn(kept.scope),
+        scope: begins && found.length > 0 ? [...found] : textsIn(kept.scope).filter(path => !gone.includes(path)),
+        gone: numberIn(kept.gone) + gone.length,
         documented: begins ? documented : [...new Set([...documented, ...found])],
         claimedTotal: Math.max(numberIn(kept.claimedTotal), args.total_files_to_document ?? 0),
         claimedDone: Math.max(numberIn(kept.claimedDone), args.num_files_documented ?? 0),
@@ -108,7 +112,7 @@ function tally({ kept }: WorkflowProgress) {
   const scope = textsIn(kept.scope);
   const documented = new Set(textsIn(kept.documented));
   const claimed = numberIn(kept.claimedDone);
-  const total = Math.max(scope.length, numberIn(kept.claimedTotal));
+  const total = Math.max(scope.length, numberIn(kept.claimedTotal) - numberIn(kept.gone));
   const named = scope.length > 0 ? scope.filter(path => documented.has(path)).length : documented.size;
   const done = Math.min(Math.max(named, claimed), Math.max(total, named));
   return { total, documented: done, left: done >= total ? [] : scope.filter(path => !documented.has(path)) };

@@ -40,6 +40,8 @@ const own = {
   precommit_type: z.enum(['external', 'internal']).optional(),
 };
 
+type Settings = Partial<z.output<z.ZodObject<typeof own>>>;
+
 export const precommit = defineTool({
   name: 'precommit',
   title: 'Validate changes',
@@ -63,11 +65,11 @@ export const precommit = defineTool({
       issues_identified: issuesFound.length,
       precommit_type: settings.precommit_type ?? 'external',
     }),
-    brief: ({ path, compare_to, include_staged, include_unstaged, focus_on, severity_filter }) => [
+    brief: ({ path, compare_to, focus_on, severity_filter, ...included }) => [
       path && `Path: ${path}`,
       compare_to
         ? `Compared with: ${compare_to}`
-        : `Staged changes: ${include_staged === false ? 'left out' : 'included'}; unstaged: ${include_unstaged === false ? 'left out' : 'included'}`,
+        : `Staged changes: ${includes('staged', included) ? 'included' : 'left out'}; unstaged: ${includes('unstaged', included) ? 'included' : 'left out'}`,
       focus_on && `Focus on: ${focus_on}`,
       severity.lowest(severity_filter, 'issues'),
     ],
@@ -78,13 +80,13 @@ export const precommit = defineTool({
     },
     keys: ({ progress }) => ownIssues(progress),
     async evidence({ path = '.', compare_to: compareTo, ...included }, { git, root, scope, signal }) {
-      const [staged, unstaged] = [included.include_staged !== false, included.include_unstaged !== false];
+      const [staged, unstaged] = [includes('staged', included), includes('unstaged', included)];
       const { repositories, notes } = await git.changes({ path, root, compareTo, staged, unstaged, scope, signal });
       return evidenceOf(repositories, notes);
     },
     /** What the expert says of the caller's issues counts more than the caller's rating. */
     verdict({ progress, evidence }, answer) {
-      const word = [...(answer ?? '').matchAll(/RECOMMENDATION:\W*(NO[-_ ]?GO|GO)\b/gi)].at(-1)?.[1];
+      const word = [...(answer ?? '').matchAll(/RECOMMENDATION:\W*(NO[\W_]?GO|GO)\b/gi)].at(-1)?.[1];
       const grave = progress.issuesFound.filter(
         ({ severity, found_by }) =>
           /^(critical|high)$/i.test(String(severity)) && (found_by === 'precommit' || word === undefined),
@@ -103,6 +105,12 @@ export const precommit = defineTool({
     expert: { role, json: false, after: 'Fix what prevents a GO, then validate the changes again.' },
   },
 });
+
+/** Hosts that fill in every field send false for both: that leaves out neither. */
+function includes(area: 'staged' | 'unstaged', { include_staged, include_unstaged }: Settings): boolean {
+  const isWanted = area === 'staged' ? include_staged : include_unstaged;
+  return isWanted !== false || include_staged === include_unstaged;
+}
 
 const first = [
   'Read every change in full (git diff --cached, git diff, the new files) and say what it is meant to do',
@@ -144,6 +152,14 @@ function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly 
     files.map(file => ({ file, name: printablePath(several ? `${path}/${file.path}` : file.path) })),
   );
   const conflicts = repositories.flatMap(({ path, conflicted }) => conflicted.map(file => ({ path, file })));
+  const unread = repositories.flatMap(({ path, notes: own }) => own.map(note => `${printablePath(path)}: ${note}`));
+  const issues = [
+    ...changes.flatMap(({ file, name }) => issuesOf(file, name)),
+    ...conflicts.map(({ path, file }) => ({
+      severity: 'critical',
+      description: `${printablePath(several ? `${path}/${file}` : file)} has conflicts of a merge that are not resolved`,
+    })),
+  ];
   const hints = changes.length === 0 ? ['There is nothing to commit.'] : missingCompany(repositories);
   return {
     document: {
@@ -152,13 +168,8 @@ function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly 
       ...(hints.length > 0 && { hints }),
       ...(notes.length > 0 && { notes: [...notes] }),
     },
-    issues: [
-      ...changes.flatMap(({ file, name }) => issuesOf(file, name)),
-      ...conflicts.map(({ path, file }) => ({
-        severity: 'critical',
-        description: `${printablePath(several ? `${path}/${file}` : file)} has conflicts of a merge that are not resolved`,
-      })),
-    ],
+    // A file that is staged and changed again has an issue once.
+    issues: [...new Map(issues.map(issue => [issue.description, issue])).values()],
     turn: repositories.map(
       ({ path, branch, files }) =>
         `Changes in ${printablePath(path)} (${branch ?? 'no branch'}): ${files.slice(0, 30).map(oneLine).join('; ') || 'none'}${files.length > 30 ? '; …' : ''}`,
@@ -166,6 +177,7 @@ function evidenceOf(repositories: readonly RepositoryChanges[], notes: readonly 
     forExpert: [
       { title: 'changed files', text: changes.map(({ file, name }) => `${name}: ${oneLine(file)}`).join('\n') },
       ...(hints.length > 0 ? [{ title: 'hints', text: hints.join('\n') }] : []),
+      ...(notes.length + unread.length > 0 ? [{ title: 'not read', text: [...notes, ...unread].join('\n') }] : []),
       ...changes.flatMap(({ file, name }): EvidencePiece[] =>
         file.patch === undefined ? [] : [{ title: `${file.area} ${name}`, text: file.patch }],
       ),

@@ -81,7 +81,12 @@ export const refactor = defineTool({
         : '',
     ],
     requiredActions: ({ stepNumber, confidence }) => (stepNumber === 1 ? first : (byConfidence[confidence] ?? done)),
-    expert: { role, json: true, after: 'Apply the changes in priority_sequence; run the tests after each.' },
+    expert: {
+      role,
+      json: true,
+      after:
+        'Apply the changes in priority_sequence; run the tests after each. If more_refactor_required is true, send one more step then.',
+    },
   },
 });
 

@@ -51,7 +51,8 @@ export const testgen = defineTool({
     expert: {
       role,
       json: false,
-      after: 'Write the files, run them and fix failures; ask again with the output where that does not succeed.',
+      after:
+        'Write the files, run them and fix failures; ask again with the output where that does not succeed. After more_tests_required, send one more step whose findings name the pending tests.',
     },
   },
 });

@@ -51,6 +51,16 @@ describe('docgen', () => {
     expect(last.files_to_document).toBeUndefined();
   });
 
+  it('expects no documentation of a file that is gone', async () => {
+    const { continuation_id } = await begin({ total_files_to_document: 3 });
+    await project.remove('src/three.go');
+    const reply = await call(step(2, 4, { continuation_id, relevant_files: ['src/one.ts'] }));
+    expect(counts(reply)).toEqual([1, 2]);
+    expect(JSON.stringify(reply)).not.toContain('three.go');
+    const done = { continuation_id, relevant_files: ['src/deep/two.py'], total_files_to_document: 2 };
+    expect(await call(step(3, 3, done))).toMatchObject({ status: 'documentation_analysis_complete' });
+  });
+
   it('refuses an early end with what is left, also against the caller’s own smaller total', async () => {
     const { continuation_id } = await begin({ total_files_to_document: 1 });
     const done = { continuation_id, relevant_files: ['src/one.ts'], num_files_documented: 1 };

@@ -29,6 +29,22 @@ const branched = [
 ];
 
 describe('planner', () => {
+  it('says so where a last step that is sent again is added to the plan', async () => {
+    const plan = [planStep(1, 2, 'Move the store'), planStep(2, 2, 'Use SQLite'), planStep(2, 2, 'Use Redis')];
+    const reply = await conduct(plan);
+    expect(reply.plan_summary).toContain('3 steps');
+    expect(reply.metadata.warnings).toEqual([expect.stringContaining('Send revises_step: 2 to replace it')]);
+  });
+
+  it('lets branches count alike, without taking a step of one for a repeated step of the other', async () => {
+    const reply = await conduct([
+      ...branched.slice(0, 4),
+      planStep(3, 8, 'Use Redis', { branch_from_step: 2, branch_id: 'redis', next_step_required: true }),
+    ]);
+    expect(reply.metadata.warnings).toBeUndefined();
+    expect(reply.metadata.branches).toEqual(['sqlite', 'redis']);
+  });
+
   it('assembles the plan: branches apart, a revision in the place of what it revises', async () => {
     const reply = await conduct(branched);
     expect(reply).toMatchObject({

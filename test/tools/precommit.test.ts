@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readdir } from 'node:fs/promises';
+import { readdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -65,6 +65,70 @@ describe('precommit', () => {
       hints: ['Code changed, but no test.', 'Code changed, but no documentation.'],
     });
     expect(vendor.requests).toHaveLength(0);
+  });
+
+  it('tells the expert what could not be read', async () => {
+    for (let n = 0; n <= 300; n++) await repo.write(`notes/${n}.txt`, 'a note\n');
+    await call(step(1, 1, { path: 'shop' }));
+    expect(prompt()).toContain(
+      `=== BEGIN EVIDENCE: not read ===\n${repo.path}: Only 300 of 301 untracked files were read.\n`,
+    );
+  });
+
+  it('shows a new link as where it leads, as git keeps it', async () => {
+    await repo.write('src/keys.ts', `export const token = '${token}';\n`);
+    await repo.commit();
+    await symlink('keys.ts', join(repo.path, 'src/link.ts'));
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    expect(reply.issues_found).toBeUndefined();
+    expect(reply.repositories[0].files).toEqual([
+      { path: 'src/link.ts', area: 'untracked', status: 'added', not_shown: 'a link to keys.ts' },
+    ]);
+  });
+
+  it('has an issue once, of a file that is staged and changed again', async () => {
+    await repo.write('.env', 'A=1\n');
+    await repo.git('add', '--force', '.env');
+    await repo.write('.env', 'A=2\n');
+    const reply = await call(step(1, 2, { path: 'shop' }));
+    expect(reply.repositories[0].counts).toMatchObject({ staged: 1, unstaged: 1 });
+    expect(reply.issues_found).toHaveLength(1);
+  });
+
+  it('reads the other repositories where one is damaged, and says so', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const damaged = await gitRepository(join(project.root, 'old'));
+    await damaged.write('.git/index', 'no index');
+    const reply = await call(step(1, 1, { path: '.' }));
+    expect(reply.repositories.map(({ path }: Document) => path)).toEqual([repo.path]);
+    expect(reply.notes).toEqual([expect.stringContaining(`git cannot read ${damaged.path}`)]);
+    expect(prompt()).toContain(`=== BEGIN EVIDENCE: not read ===\ngit cannot read ${damaged.path}`);
+  });
+
+  it('leaves neither staged nor unstaged changes out for a host that fills in every field with false', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const reply = await call(step(1, 1, { path: 'shop', include_staged: false, include_unstaged: false }));
+    expect(reply.files_changed).toBe(1);
+    expect(prompt()).toContain('Staged changes: included; unstaged: included');
+  });
+
+  it('says of a file in conflict that it is that', async () => {
+    await repo.git('checkout', '--quiet', '-b', 'other');
+    await repo.write('src/cart.ts', 'export const total = 3;\n');
+    await repo.commit();
+    await repo.git('checkout', '--quiet', 'main');
+    await repo.write('src/cart.ts', 'export const total = 4;\n');
+    await repo.commit();
+    await repo.git('merge', 'other').catch(() => '');
+    const reply = await call(step(1, 2, { path: 'shop' }));
+    expect(reply.repositories[0].files[0]).toMatchObject({ status: 'conflicted', not_shown: 'in conflict' });
+  });
+
+  it('understands a recommendation with another hyphen', async () => {
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    answers('It breaks the cart.\nRECOMMENDATION: NO\u2011GO');
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    expect(reply.recommendation_reasons).toEqual(['The expert recommends not to commit.']);
   });
 
   it('shows the expert the patches as they are at the last step, and ends with its word', async () => {

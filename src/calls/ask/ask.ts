@@ -21,6 +21,7 @@ import { truncateAnswer } from '../format-reply.ts';
 import type { Reply } from '../reply.ts';
 import { continuationOffer, errorReply, localMetadata, metadataOf, nonEmpty, stackOf, successReply } from '../reply.ts';
 import { prepareContext, promptForCandidate, turnOf, usedTokens } from './prepare-context.ts';
+import { collectImages } from './prompt.ts';
 import { createMaskedStream, maskAnswer, unmaskPrompt } from './redaction.ts';
 import { type ChooseModel, routeCall } from './route-call.ts';
 import type { CallServices } from './services.ts';
@@ -93,15 +94,25 @@ export const questionBase = ({ thread, ...call }: ParsedCall & Partial<Pick<Thre
   onProgress: (delta: string) => call.progress.streamed(delta),
 });
 
+/** The images of a turn as they are now; none that the thread has already. */
+async function newImages(services: CallServices, call: ThreadedCall, named: readonly string[]) {
+  const { records, blobs, skipped } = await collectImages(services, call, named);
+  call.warnings.push(...skipped.map(({ path, reason }) => `No model will see ${path}: ${reason}`));
+  const known = call.thread.turns.flatMap(({ status, images }) => (status === 'done' ? images : []));
+  const images = records.filter(({ blob }) => !known.some(image => image.blob === blob));
+  return { images, blobs: images.map(({ blob }) => ({ sha256: blob, text: blobs.get(blob) ?? '' })) };
+}
+
 /** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */
 export async function recordLocalTurn(services: CallServices, call: ThreadedCall, local: LocalTurn): Promise<Reply> {
   const { threads, clock, maxTurns } = services;
   const exchange = services.newExchange();
-  const own = { seq: call.thread.seq + 1, role: 'user', content: local.contribution, exchange } as const;
-  const draft = turnOf(services, call, own);
+  const { contribution: content, images: named = [], workflow } = local;
+  const { images, blobs } = named.length > 0 ? await newImages(services, call, named) : { images: [] };
+  const draft = turnOf(services, call, { seq: call.thread.seq + 1, role: 'user', content, exchange, images });
   const previous = call.thread.turns.findLast(turn => turn.status === 'done');
   const turn = { ...draft, tokens: turnTokens(draft, previous, new Map()) };
-  const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow: local.workflow });
+  const thread = await threads.add(call.thread, exchange, { turns: [turn], status: 'done', workflow, blobs });
   return successReply({
     ...local.document,
     continuation_id: thread.id,

@@ -16,7 +16,7 @@ import { compactHistory, type SummarisedPrompt } from './summarise-history.ts';
 /** Builds the prompt: preamble, the thread's turns, the new turn with its files, and the tail. Never above the window. */
 export async function prepareContext(services: CallServices, call: RoutedCall): Promise<PreparedCall> {
   const { request, signal, thread } = call;
-  const images = await collectImages(services, call);
+  const images = await collectImages(services, call, call.plan.images);
   const draft = turnOf(services, call, {
     seq: thread.seq + 1,
     role: 'user',

@@ -24,7 +24,7 @@ import type { CollectedFile, Collection } from '../../workspace/collect-files.ts
 import { isSkip } from '../../workspace/paths.ts';
 import { checkFile, readImage } from '../../workspace/read-file.ts';
 import { fileError } from '../call-limits.ts';
-import type { FileReport, RoutedCall } from '../call-record.ts';
+import type { FileReport, ParsedCall, RoutedCall } from '../call-record.ts';
 import type { EvidencePiece } from '../tool.ts';
 import type { FileInclusion, IncludedFiles } from './fit-files.ts';
 import { addIfFits, countMasked, fileRecord, fitNewFiles, maskedFile, recordCost, skipForRoom } from './fit-files.ts';
@@ -207,8 +207,11 @@ const maxImages = 5;
 const maxImageBytes = 20 * 1024 * 1024;
 
 /** Reads the images that the caller named. Throws LIMIT for more than vendors take in one message. */
-export async function collectImages(services: CallServices, { plan, request, signal }: RoutedCall) {
-  const named = plan.images ?? [];
+export async function collectImages(
+  services: CallServices,
+  { request, signal }: ParsedCall,
+  named: readonly string[] = [],
+) {
   if (named.length > maxImages) {
     throw limitError('files', `${named.length} images were named; one call takes at most ${maxImages}.`, {
       next: `Send at most ${maxImages} images, the others in the next call on the same thread.`,

@@ -41,7 +41,7 @@ async function routeTask(services: Place, call: ThreadedCall, plan: ModelTurn): 
     tool: tool.name,
     text,
     files: plan.files,
-    images: images.length,
+    images: images.length + (plan.earlierImages ?? 0),
     estimatedTokens: estimate,
     useWebsearch: common.webSearch,
     ...(isNamed(common.model) && { model: common.model }),
@@ -153,7 +153,7 @@ export async function routeCall(
   const remembered = isNamed(last?.modelMetadata?.requested) ? used : undefined;
   const request = {
     category: plan.category,
-    needs: { vision: (plan.images ?? []).length > 0 },
+    needs: { vision: task.images > 0 },
     effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
     promptTokens: task.estimatedTokens,

@@ -1,3 +1,4 @@
+import { readlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AppError, limitError } from '../../core/errors.ts';
 import { countLines, printablePath } from '../../core/text.ts';
@@ -117,7 +118,7 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
       const isShown = patch !== undefined && !secretFile && !entry.binary;
       const shown = isShown
         ? await maskPatch(patch, options.mask, request.scope, wholes.get(entry.path))
-        : { secrets: [], withheld: secretFile ? heldBack : entry.binary ? 'binary' : 'too large, or in conflict' };
+        : { secrets: [], withheld: whyNot(entry, secretFile) };
       files.push({ ...entry, area, secretFile, ...shown });
     }
   }
@@ -132,8 +133,11 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
     for (const path of names.slice(0, maxUntracked)) {
       const secretFile = isSecret(place, { path });
       const file = { path, area: 'untracked', status: 'added', binary: false, submodule: false, secretFile } as const;
+      // Git keeps where a link leads, and not what is there.
+      const link = await readlink(join(place.top, path)).catch(() => undefined);
       const read = secretFile ? undefined : await readFile(options.sandbox, join(place.top, path), limits);
-      if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
+      if (link !== undefined) files.push({ ...file, secrets: [], withheld: `a link to ${printablePath(link)}` });
+      else if (!read) files.push({ ...file, secrets: [], withheld: heldBack });
       else if (isSkip(read)) {
         files.push({ ...file, binary: read.code === 'binary', secrets: [], withheld: read.code.replaceAll('_', ' ') });
       } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
@@ -194,6 +198,9 @@ async function commonCommit(run: RunGit, ref: string): Promise<string | undefine
 
 const hashIn = ({ exitCode, stdout }: GitOutput): string | undefined =>
   exitCode === 0 ? /^[0-9a-f]{40,64}$/m.exec(stdout)?.[0] : undefined;
+
+const whyNot = ({ binary, status }: DiffEntry, secretFile: boolean): string =>
+  secretFile ? heldBack : binary ? 'binary' : status === 'conflicted' ? 'in conflict' : 'too large';
 
 const heldBack = 'by its name it holds credentials';
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { inputError } from '../../core/errors.ts';
+import { inputError, isAppError } from '../../core/errors.ts';
 import { printablePath } from '../../core/text.ts';
 import { isSecretFile, isSkip, parsePathReference } from '../paths.ts';
 import { allLines, type ChangesRequest, diffOptions, type RepositoryChanges, readChanges } from './changes.ts';
@@ -87,7 +87,16 @@ export const createGit = (options: GitOptions) => ({
     if (places.length === 0) throw noFolder(request.path, 'no git repository is there, nor up to 5 directories below.');
     const repositories: RepositoryChanges[] = [];
     // One after the other: each keeps a disk busy by itself.
-    for (const place of places) repositories.push(await readChanges(options, place, request));
+    for (const place of places) {
+      try {
+        repositories.push(await readChanges(options, place, request));
+      } catch (error) {
+        // One that is damaged is no reason to leave the others unread.
+        if (places.length === 1 || !isAppError(error) || request.signal?.aborted) throw error;
+        notes.push(error.message);
+      }
+    }
+    if (repositories.length === 0) throw noFolder(request.path, notes.join(' '));
     if (request.compareTo !== undefined && repositories.every(({ comparedWith }) => comparedWith === undefined)) {
       throw inputError(`"${request.compareTo}" names no commit here.`, {
         next: 'Name a branch, tag or commit that the repository has in compare_to ("git branch -a" lists them), or leave it out.',

@@ -1,6 +1,8 @@
+import { basename } from 'node:path';
 import { objectIn, readControlStatus, requestedInputs } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
+import { cutMiddle } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { levelOf } from './step-progress.ts';
 
@@ -49,7 +51,7 @@ export function pauseDocument(tool: string, mode: Definition, { step, args, prog
     ...(step.relevantFiles.length > 0 && {
       file_context: {
         type: 'reference_only',
-        note: `Files noted: ${step.relevantFiles.map(path => path.split('/').at(-1)).join(', ')}`,
+        note: `Files noted: ${step.relevantFiles.map(path => basename(path)).join(', ')}`,
         context_optimization: `Files are referenced and not embedded${mode.expert ? '; the expert gets their full content at the last step' : ''}.`,
       },
     }),
@@ -58,9 +60,12 @@ export function pauseDocument(tool: string, mode: Definition, { step, args, prog
 
 /** What the caller contributed at the earlier steps of a run. */
 export const workSince = (thread: Thread, tool: string, afterSeq: number): string[] =>
-  thread.turns
-    .filter(turn => turn.seq > afterSeq && turn.toolName === tool && turn.role === 'user' && turn.status === 'done')
-    .map(turn => turn.content);
+  thread.turns.flatMap(({ seq, toolName, role, status, content }) =>
+    seq > afterSeq && toolName === tool && role === 'user' && status === 'done' ? [content] : [],
+  );
+
+/** Most that is repeated of the caller's own words. */
+const summaryChars = 8_000;
 
 /** What the steps came to, as the tool's own summary object. */
 const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
@@ -70,8 +75,8 @@ const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
   relevant_files: progress.relevantFiles,
   relevant_context: progress.relevantContext,
   issues_found: progress.issuesFound.map(issue => jsonOf(issue)),
-  // The only step says its task once more, which stands above.
-  work_summary: work.length > 1 ? work.join('\n\n') : step.findings,
+  // The only step says its task once more, which stands above. Callers know their own words, and the thread has all of them.
+  work_summary: cutMiddle(work.length > 1 ? work.join('\n\n') : step.findings, summaryChars),
 });
 
 /** The reply to the last step when the caller's own certainty was enough. */
@@ -99,13 +104,13 @@ export function expertDocument(
   mode: Definition,
   facts: Facts,
   compat: boolean,
-  { text, embedded, known }: { text: string; embedded: number; known: number },
+  { text, embedded, known, partial }: { text: string; embedded: number; known: number; partial: boolean },
 ): JsonObject {
   const document: JsonObject = {
     file_context: {
       type: 'fully_embedded',
       files_embedded: embedded,
-      context_optimization: `Full content of ${embedded} files was embedded for the expert; ${known} more were in the conversation already.`,
+      context_optimization: `Full content of ${embedded} files was embedded for the expert; ${known} more were in the conversation already.${partial ? ' Others were shortened or left out: metadata.files says which and why.' : ''}`,
     },
     [mode.words.complete]: true,
     [mode.words.summary]: summaryOf(facts),

@@ -27,12 +27,21 @@ function soundSettings(settings: JsonObject, fields: Readonly<z.ZodRawShape>): J
 export const isSameRun = (before: WorkflowProgress | undefined, step: Step): before is WorkflowProgress =>
   before !== undefined && (step.stepNumber > 1 || step.revises !== undefined);
 
-/** What the caller should know of a step that does not follow the last one; undefined: it does. Each is taken as it comes. */
-export function orderWarning(tool: string, step: Step, before: WorkflowProgress | undefined): string | undefined {
+/**
+ * What the caller should know of a step that does not follow the last one; undefined: it does. Each is taken as it comes. `isForked`:
+ * the thread has steps of the tool, but not what they gathered; `asks`: the last step may be sent again, to ask the expert again.
+ */
+export function orderWarning(
+  tool: string,
+  step: Step,
+  before: WorkflowProgress | undefined,
+  { isForked, asks }: { isForked: boolean; asks: boolean },
+): string | undefined {
   const { stepNumber: number, revises } = step;
+  if (!before && number === 1) return undefined;
   if (!before)
-    return number === 1
-      ? undefined
+    return isForked
+      ? `This fork has the text of the earlier steps of ${tool}, but not their lists: name relevant files and issues again, and of a plan each step.`
       : `Step ${number} is the first of ${tool} in this thread. If others came before it, send the continuation_id that step 1 gave, or "last".`;
   const { lastStep, ended } = before;
   if (!isSameRun(before, step))
@@ -44,14 +53,17 @@ export function orderWarning(tool: string, step: Step, before: WorkflowProgress 
       ? `Step ${revises} does not exist, so nothing was revised: this step was added.`
       : undefined;
   if (number > lastStep + 1) return `Step ${number} followed step ${lastStep}: what lies between was not done here.`;
-  return number > lastStep || (ended && number === lastStep)
+  return number > lastStep || step.branch !== undefined || (asks && ended && number === lastStep)
     ? undefined
     : `Step ${number} had come before: this one was added to it. Send revises_step: ${number} to replace it; the next step is ${lastStep + 1}.`;
 }
 
 export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
   const known = isSameRun(before, step) ? before : undefined;
-  const held = (known?.hypotheses ?? []).filter(({ step: at }) => at !== step.revises);
+  const lists = gathered(known, step);
+  // What earlier revisions of the same step supposed is taken back too.
+  const replaced = step.revises === undefined ? [] : [step.revises, ...(lists.steps.at(-1)?.numbers.slice(1) ?? [])];
+  const held = (known?.hypotheses ?? []).filter(({ step: at }) => !replaced.includes(at));
   const hypothesis = step.hypothesis
     ? [{ step: step.stepNumber, hypothesis: step.hypothesis, confidence: step.confidence }]
     : [];
@@ -60,7 +72,7 @@ export function advance(before: WorkflowProgress | undefined, step: Step, afterS
     totalSteps: Math.max(step.totalSteps, step.stepNumber, known?.lastStep ?? 0),
     request: step.revises === 1 ? step.step : (known?.request ?? step.step),
     afterSeq: known?.afterSeq ?? afterSeq,
-    ...gathered(known, step),
+    ...lists,
     hypotheses: held.some(each => isDeepStrictEqual(each, hypothesis[0])) ? held : [...held, ...hypothesis],
     confidence: step.confidence,
     evidence: evidenceOf(step),
@@ -121,6 +133,7 @@ const fields = z.object({
   images: z.array(z.string()).optional(),
   is_step_revision: z.boolean().optional(),
   revises_step_number: z.int().optional(),
+  branch_id: z.string().optional(),
 });
 
 /** The common part of a workflow tool's validated arguments. */
@@ -140,6 +153,7 @@ export function stepOf(args: Record<string, unknown>, unsure = 'low'): Step & { 
     confidence: given.confidence ?? unsure,
     hypothesis: given.hypothesis,
     revises: revised(given),
+    branch: given.branch_id,
     useExpert: given.use_assistant_model,
   };
 }

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
+import { collectImages } from '../../../calls/ask/prompt.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { type Reply, readControlStatus } from '../../../calls/reply.ts';
@@ -88,7 +89,9 @@ async function takeStep(mode: Definition, call: ThreadedCall, services: ModeServ
   const tool = call.tool.name;
   const step = stepOf(call.args, mode.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
-  const warning = orderWarning(tool, step, before);
+  const isForked =
+    !before && step.stepNumber > 1 && call.thread.turns.some(turn => turn.toolName === tool && turn.status === 'done');
+  const warning = orderWarning(tool, step, before, { isForked, asks: mode.expert !== undefined });
   if (warning !== undefined) call.warnings.push(warning);
   if (!isSameRun(before, step)) {
     checkFirst(tool, mode, step, call.args);
@@ -119,7 +122,7 @@ async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | u
   const certain = mode.certain?.(step, call.args, facts.progress.settings) ?? false;
   if (certain && mode.words.skipped && !services.workflow.expertAtCertain)
     return local(stepCall, { ...skippedDocument(mode, facts), ...mode.verdict?.(facts) });
-  const answer = before?.ended ? await answerBefore(stepCall, before, services) : undefined;
+  const answer = before?.ended ? await answerBefore(stepCall, services) : undefined;
   return answer && answeredAgain(stepCall, answer, services);
 }
 
@@ -131,10 +134,11 @@ const nothingReadable =
  * words, files, images or another model ask anew, and so does a step whose expert asked for something.
  */
 async function answerBefore(
-  { call: { thread, tool, common, request }, contribution, facts, step }: StepCall,
-  { images }: WorkflowProgress,
-  { sandbox }: ModeServices,
+  { call, contribution, facts, step }: StepCall,
+  services: ModeServices,
 ): Promise<StoredTurn | undefined> {
+  const { thread, tool, common, request } = call;
+  const { sandbox } = services;
   const done = thread.turns.filter(({ toolName, status }) => toolName === tool.name && status === 'done');
   const answer = done.findLast(({ role }) => role === 'assistant');
   const asked = done.find(({ role, exchange }) => role === 'user' && exchange === answer?.exchange);
@@ -143,9 +147,11 @@ async function answerBefore(
   const isSame =
     `${asked.content}\n\n`.startsWith(`${contribution}\n\n`) &&
     (facts.evidence?.forExpert ?? []).every(({ text }) => asked.content.includes(text)) &&
-    step.images.every(image => images.includes(image)) &&
     models.includes(common.model);
   if (!isSame) return undefined;
+  const { records } = await collectImages(services, call, step.images);
+  const shown = new Set(thread.turns.flatMap(({ images }) => images.map(({ blob }) => blob)));
+  if (records.some(({ blob }) => !shown.has(blob))) return undefined;
   const seen = new Map(thread.turns.flatMap(({ files }) => files.map(file => [file.path, file])));
   for (const path of new Set([...seen.keys(), ...facts.progress.relevantFiles])) {
     const found = await sandbox.locate(resolve(request.principal.root, path));
@@ -166,7 +172,7 @@ function answeredAgain(
     'The expert has answered this very step: its answer is returned again, and no model was asked. To ask again, send what is new in findings, another model, or revises_step.',
   );
   const known = facts.progress.relevantFiles.length;
-  const told = { text: content, embedded: 0, known };
+  const told = { text: content, embedded: 0, known, partial: false };
   const again = local(stepCall, expertDocument(mode, facts, services.workflow.compat, told));
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
@@ -181,9 +187,11 @@ async function record(
   const { sandbox, home } = services;
   const place = { root: call.request.principal.root, home, signal: call.signal };
   const missing = await missingPaths(sandbox, [...new Set([...step.filesChecked, ...step.relevantFiles])], place);
-  const found = mode.countsFiles ? await listSourceFiles(sandbox, step.relevantFiles, place) : [];
   const news = jsonOf(Object.fromEntries((mode.settings ?? []).map(name => [name, call.args[name]])));
   const advanced = advance(before, step, call.thread.seq);
+  const counted = mode.counted?.(advanced.kept);
+  const found = counted ? await listSourceFiles(sandbox, step.relevantFiles, place) : [];
+  const gone = await missingPaths(sandbox, counted ?? [], place);
   const held = { ...advanced.settings, ...news };
   const looks = step.stepNumber === 1 || !step.nextStepRequired || !isDeepStrictEqual(held, advanced.settings);
   const evidence = looks ? await ownEvidence(services, mode, call, held) : undefined;
@@ -191,7 +199,7 @@ async function record(
     ...withOwnIssues(advanced, tool, evidence),
     known: advanced.known || (!isSameRun(before, step) && holdsFiles(call, step.relevantFiles)),
     settings: held,
-    kept: mode.keep?.(advanced.kept, step, call.args, found) ?? {},
+    kept: mode.keep?.(advanced.kept, step, call.args, { found, gone }) ?? {},
   };
   const brief = Object.keys(news).length > 0 ? (mode.brief?.(progress.settings) ?? []) : [];
   const lines = [...brief, ...(evidence?.turn ?? [])];
@@ -231,8 +239,9 @@ function checkFirst(tool: string, mode: Definition, step: Step, args: Record<str
 }
 
 /** The state stays when a run is over: a step that comes after all finds what was gathered. */
-const local = ({ call, mode, facts, contribution, document }: StepCall, ending: JsonObject): LocalTurn => ({
+const local = ({ call, mode, step, facts, contribution, document }: StepCall, ending: JsonObject): LocalTurn => ({
   contribution,
+  images: [...new Set(step.images)],
   workflow: { tool: call.tool.name, state: jsonOf(facts.progress) },
   document: { ...document, ...ending, ...mode.keys?.(facts) },
   metadata: mode.metadata?.(facts),
@@ -246,16 +255,18 @@ function declined(stepCall: StepCall, next: string): LocalTurn {
 }
 
 async function askExpert(services: ModeServices, stepCall: StepCall) {
-  const { call, mode, facts } = stepCall;
+  const { call, mode, facts, step } = stepCall;
   const { progress } = facts;
-  const { contribution, workflow, document } = local(stepCall, {});
+  const { contribution, images, workflow, document } = local(stepCall, {});
+  const isThreadShown = call.common.context === 'thread';
   const turn: ModelTurn = {
     contribution,
     tail: tailOf(mode, facts),
     wholeOnly: mode.expert?.json,
     files: [...new Set([...progress.relevantFiles, ...(mode.files?.(progress.settings) ?? [])])],
     evidence: facts.evidence?.forExpert,
-    images: progress.images,
+    images: isThreadShown ? images : progress.images,
+    earlierImages: isThreadShown ? progress.images.length : 0,
     aboutFiles: mode.neededAtFirst?.includes('relevant_files'),
     category: mode.category ?? 'extended_reasoning',
     effort: mode.effort ?? 'high',
@@ -269,6 +280,7 @@ async function askExpert(services: ModeServices, stepCall: StepCall) {
         text,
         embedded: files.embedded.length + files.changed.length,
         known: files.unchanged.length,
+        partial: files.outlined.length + files.summarised.length + files.skipped.length > 0,
       }),
       ...(evidenceLeftOut.length > 0 && { evidence_left_out: evidenceLeftOut }),
     }),
@@ -277,7 +289,8 @@ async function askExpert(services: ModeServices, stepCall: StepCall) {
     stepCall,
     'Present your findings. No expert was asked because no provider is configured: set a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, …) or CUSTOM_API_URL to enable expert reviews.',
   );
-  return askModelTurn(services, call, turn, finish, { local: document, withoutModel });
+  const next_steps = `Step ${step.stepNumber} is not recorded: resend it in full once the error is dealt with, or with use_assistant_model false to do without the expert.`;
+  return askModelTurn(services, call, turn, finish, { local: { ...document, next_steps }, withoutModel });
 }
 
 function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, unknown>>): string {
