@@ -12,6 +12,7 @@ import {
   setting,
 } from '../models/provider.ts';
 import type { Fetch } from './shared/http.ts';
+import { withLooseSchemas } from './shared/json-schema.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
 
@@ -157,7 +158,8 @@ export const azure = defineProvider({
         const { id } = model;
         const { chat, baseUrl } = addressOf(id);
         const vendor = createOpenAI({ apiKey, baseURL: baseUrl(id), fetch });
-        return chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
+        const asked = chat ? chatModel(vendor.chat(id), modelOf(id), model) : vendor.responses(id);
+        return withLooseSchemas(asked, 'openai');
       },
       providerOptions: params => ({ openai: optionsFor(params, modelOf(params.model.id), addressOf(params.model.id)) }),
       sendsStrings: ({ id }) => addressOf(id).chat,

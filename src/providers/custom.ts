@@ -10,7 +10,7 @@ export const custom = defineProvider({
     endpoint: 'POST {CUSTOM_API_URL}/chat/completions',
     quirks: [
       'Any server with the OpenAI chat dialect: vLLM, LM Studio, llama.cpp, a gateway. More of them go into `endpoints` of `config.json`.',
-      'The window comes from its listing (`max_model_len` of vLLM, `/api/v0/models` of LM Studio), else from CUSTOM_CONTEXT_WINDOW, else 32,768 tokens are assumed and the reply says so.',
+      'The window comes from its listing (`max_model_len` of vLLM, `meta.n_ctx` of llama.cpp, `/api/v0/models` of LM Studio), else from CUSTOM_CONTEXT_WINDOW, else 32,768 tokens are assumed and the reply says so.',
       'The model of CUSTOM_MODEL_NAME is chosen before others that it lists. What it does not list may still be asked as `custom:id`.',
     ],
     source: 'https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html',

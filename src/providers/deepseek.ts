@@ -1,7 +1,8 @@
+import { recordIn } from '../core/json.ts';
 import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { withThoughtsApart } from './shared/stream-transforms.ts';
+import { adjustedModel, type CallOptions, withThoughtsApart } from './shared/stream-transforms.ts';
 import { switchedThinking } from './shared/thinking.ts';
 
 export const deepseek = keyedProvider({
@@ -23,7 +24,7 @@ export const deepseek = keyedProvider({
     const { createDeepSeek } = await import('@ai-sdk/deepseek');
     const vendor = createDeepSeek({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     return {
-      languageModel: ({ id }) => withThoughtsApart(vendor.chat(id)),
+      languageModel: ({ id }) => withThoughtsApart(adjustedModel(vendor.chat(id), withoutIdleTemperature)),
       providerOptions: params => ({
         deepseek: switchedThinking(params, sent => ({ thinking: { type: 'enabled' }, reasoningEffort: sent })),
       }),
@@ -34,3 +35,9 @@ export const deepseek = keyedProvider({
     };
   },
 });
+
+/** The package warns of each temperature that thinking makes useless, also of the 0 that is sent where nobody named one. */
+function withoutIdleTemperature(options: CallOptions): CallOptions {
+  const { type } = recordIn(options.providerOptions?.deepseek?.thinking);
+  return options.temperature === 0 && type !== 'disabled' ? { ...options, temperature: undefined } : options;
+}

@@ -1,6 +1,7 @@
 import { recordIn } from '../core/json.ts';
 import type { InputKind, ModelInfo } from '../core/model.ts';
 import { addressSetting, checkedBaseUrl, defineProvider, isLocalUrl, keySetting, setting } from '../models/provider.ts';
+import { withSchemaInPrompt } from './shared/json-schema.ts';
 import { firstCount, liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatUsage, effortOption } from './shared/openai-dialect.ts';
@@ -65,7 +66,9 @@ export const dial = defineProvider({
         const baseURL = `${baseUrl}/deployments/${deployment}`;
         const transformRequestBody = reasonsAtOpenAi(model) ? withCompletionLimit : undefined;
         const vendor = { name: 'dial', baseURL, headers, queryParams, transformRequestBody, convertUsage: chatUsage };
-        return createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id);
+        return withSchemaInPrompt(
+          createOpenAICompatible({ ...vendor, includeUsage: true, fetch: answerFetch }).chatModel(model.id),
+        );
       },
       providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
       sendsStrings: () => true,

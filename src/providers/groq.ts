@@ -1,5 +1,6 @@
 import type { JSONObject } from '@ai-sdk/provider';
 import { type CallParams, closestEffort, keyedProvider } from '../models/provider.ts';
+import { withLooseSchemas } from './shared/json-schema.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { withThoughtsApart } from './shared/stream-transforms.ts';
@@ -23,7 +24,7 @@ export const groq = keyedProvider({
     const { createGroq } = await import('@ai-sdk/groq');
     const vendor = createGroq({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     return {
-      languageModel: ({ id }) => withThoughtsApart(vendor.languageModel(id)),
+      languageModel: ({ id }) => withThoughtsApart(withLooseSchemas(vendor.languageModel(id), 'groq')),
       providerOptions: params => ({ groq: reasoningOptions(params) }),
       // The chat templates of open models often refuse instructions after the conversation.
       sendsStrings: () => true,

@@ -1,5 +1,6 @@
 import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import { type CallParams, type Connection, keyedProvider, type VendorAccess } from '../models/provider.ts';
+import { withSchemaInPrompt } from './shared/json-schema.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatPackage } from './shared/openai-dialect.ts';
@@ -56,7 +57,8 @@ async function likeOpenAi(access: VendorAccess): Promise<Connection> {
   });
   return {
     // There the thoughts stand in front of the answer, in tags, and are wanted back in the same place.
-    languageModel: ({ id }) => withThoughtsApart(withThoughtsInText(temperate(vendor.chatModel(id)))),
+    languageModel: ({ id }) =>
+      withThoughtsApart(withThoughtsInText(temperate(withSchemaInPrompt(vendor.chatModel(id))))),
     echoesThoughts: 'wanted',
     providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
     sendsStrings: () => true,

@@ -4,6 +4,7 @@ import { type UsesIn, use } from '../models/fees.ts';
 import { type CallParams, keyedProvider, setting } from '../models/provider.ts';
 import { badUpstream } from '../models/resilience/errors.ts';
 import { isPathMissing, lacksPath, vendorFetch, versionedFetch } from './shared/http.ts';
+import { withLooseSchemas } from './shared/json-schema.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
@@ -77,7 +78,8 @@ export const openai = keyedProvider({
         }
       });
     return {
-      languageModel: model => (chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id)),
+      languageModel: model =>
+        withLooseSchemas(chat ? chatModel(vendor.chat(model.id), model.id, model) : responses(model.id), 'openai'),
       providerOptions: params => ({
         openai: chat
           ? chatOptions(params, own)

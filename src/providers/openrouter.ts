@@ -5,6 +5,7 @@ import { efforts, type ModelInfo } from '../core/model.ts';
 import { countedSearches } from '../models/fees.ts';
 import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting } from '../models/provider.ts';
 import { type Fetch, sentBody } from './shared/http.ts';
+import { isStrict } from './shared/json-schema.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { mappedParts, type Part, searchTool, streamingModel } from './shared/stream-transforms.ts';
@@ -148,7 +149,9 @@ export const openrouter = keyedProvider({
     return {
       languageModel: model => {
         const vendor = wantsMarks(model) ? marking : plain;
-        return withCostAndErrors(vendor.chat(model.id, { usage: { include: true } }));
+        const chat = (strict: boolean) =>
+          vendor.chat(model.id, { usage: { include: true }, structuredOutputs: { strict } });
+        return withCostAndErrors(streamingModel(chat(true), call => chat(isStrict(call)).doStream(call)));
       },
       providerOptions: params => ({ openrouter: vendorOptions(params) }),
       vendorTools: search,

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import type { ModelQuestion } from '../../src/models/ask-model.ts';
 import { deepseek } from '../../src/providers/deepseek.ts';
 import { askProvider } from '../contracts/ask-provider.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
@@ -58,6 +59,18 @@ describe('deepseek', () => {
       vendor.byDefault({ fault: 'status', status: 200, body, headers });
       const answer = await askProvider(deepseek, { apiKey: 'test-key', baseUrl: vendor.url }, flash);
       expect(answer).toMatchObject({ text: 'Half of', partial: true });
+    } finally {
+      await vendor.close();
+    }
+  });
+
+  it('warns of a temperature only where one was named', async () => {
+    const vendor = await startDeepSeek();
+    try {
+      const ask = (question: Partial<ModelQuestion>) =>
+        askProvider(deepseek, { apiKey: 'test-key', baseUrl: vendor.url }, flash, question);
+      expect((await ask({ temperature: 0 })).warnings).toEqual([]);
+      expect((await ask({ temperature: 0.7 })).warnings).toEqual([expect.stringContaining('temperature')]);
     } finally {
       await vendor.close();
     }

@@ -324,6 +324,11 @@ const unifiedEnds: Readonly<Record<LanguageModelV4FinishReason['unified'], End>>
 const ends: Readonly<Record<string, End>> = {
   [fullWindow]: 'length',
   max_tokens: 'length',
+  model_length: 'length',
+  eos: 'stop',
+  eos_token: 'stop',
+  stop_sequence: 'stop',
+  end_turn: 'stop',
   [pausedTurn]: 'other',
   refusal: 'content_filter',
   sensitive: 'content_filter',

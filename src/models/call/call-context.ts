@@ -124,7 +124,8 @@ function remarksOn({ kind, raw }: ModelAnswer['finish'], { model: { provider, id
     return [`${provider} stopped the answer (${raw ?? 'content filter'}); what came before is all there is.`];
   if (raw === fullWindow)
     return [`The window of ${id} is full, so the answer ends there; start a new thread, or name a wider model.`];
-  return raw === pausedTurn ? [`${provider} paused its search before the answer was whole; ask again to go on.`] : [];
+  if (raw === pausedTurn) return [`${provider} paused its search before the answer was whole; ask again to go on.`];
+  return kind === 'other' && raw !== undefined ? [`${provider} ended the answer (${raw}); it may not be whole.`] : [];
 }
 
 /** What the model quoted comes first; of the rest as much as a search was to bring. */
@@ -152,13 +153,14 @@ export function billedUsage(
   const known = { ...told, ...usage };
   const begun = accepted || known.input !== undefined || finish !== undefined || !isSilent;
   if (!begun) return charged && { ...noUsage, ...charged };
-  const reasoning = Math.max(known.reasoning ?? 0, Math.ceil(reasoningChars / 4));
+  // An end that tells of the prompt alone takes nothing back.
+  const reasoning = Math.max(told?.reasoning ?? 0, known.reasoning ?? 0, Math.ceil(reasoningChars / 4));
   const output = estimateTokens(text, tokenFactor(candidate.model.id)) + reasoning + Math.ceil(callChars / 4);
   return {
     ...noUsage,
     ...known,
     input: known.input || promptTokens(messages, [candidate]),
-    output: Math.max(known.output ?? 0, output),
+    output: Math.max(told?.output ?? 0, known.output ?? 0, output),
     reasoning,
     ...charged,
     estimated: 1,

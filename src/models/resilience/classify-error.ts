@@ -215,11 +215,11 @@ const rules: readonly Rule[] = [
   {
     class: 'content_filter',
     words:
-      /(content|prohibited|risk)_(filter|policy|content|detection)|contentfilter|moderation|safety|data_inspection|sensitive_content|policy_?violation/,
+      /(content|prohibited|risk)_(filter|policy|content|detection)|contentfilter|moderation|safety|data_inspection|sensitive_content|policy_?violation|hooks_failed/,
     messages: [
       /content (management |filtering )?policy|safety system|flagged (as|for)|inappropriate content|new_sensitive/i,
       /violat\w+ (\w+ ){0,2}(usage|content) (guideline|polic)|content exists risk|considered high risk/i,
-      /sensitive (content|information)|for safety reasons|ContentPolicyViolation|敏感/i,
+      /sensitive (content|information)|for safety reasons|ContentPolicyViolation|violated guardrail|敏感/i,
     ],
     unless: [401, 503],
   },
@@ -229,7 +229,11 @@ const rules: readonly Rule[] = [
     class: 'quota',
     words:
       /insufficient_(user_)?quota|quota_exceeded|exceeded_current_quota|usage_limit|budget_exceeded|free_tier_only/,
-    messages: [/exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i, noQuota],
+    messages: [
+      /exceeded your current quota|(usage|monthly) limit|key limit exceeded|额度(不足|已用尽)/i,
+      /\bbudget\b.{0,60}\bexceeded|exceeded\w*budget/i,
+      noQuota,
+    ],
   },
   {
     class: 'balance',
@@ -237,7 +241,7 @@ const rules: readonly Rule[] = [
     words: /insufficient_balance|insufficient_credits|billing|payment_required|arrearage|overdue/,
     messages: [
       /credit balance|balance is (insufficient|too low)|insufficient (account )?(balance|credits?|funds)/i,
-      /spend(ing)? limit|(all|any) (available )?credits\b|credits? (is|are) (depleted|required)/i,
+      /spend(ing)? (limit|cap)\b|(all|any) (available )?credits\b|credits? (is|are) (depleted|required)/i,
       /overdue balance|余额不足|欠费/i,
     ],
   },
@@ -253,7 +257,7 @@ const rules: readonly Rule[] = [
   {
     class: 'bad_request',
     noModel: true,
-    words: /model_(not_found|decommissioned|not_exist)|\bnot_found\b/,
+    words: /model_(not_found|decommissioned|not_exist)|\binvalid_model\b|\bnot_found\b/,
     messages: [
       /\bmodel\b.{0,80}\b(decommissioned|not exist|not found|no longer (available|supported))|模型不存在/is,
       /\b(unknown|no such) model\b|\b(not a valid|invalid) model (id|name|identifier|code)\b/i,
@@ -266,7 +270,7 @@ const rules: readonly Rule[] = [
     words: /authentication|invalid_api_key|api_key_invalid|unauthenticated|unauthorized|permission/,
     messages: [
       /(invalid|incorrect|missing|expired|no|valid) (x-)?api[ -]?key|api[ -]?key (is )?(not valid|invalid|missing|expired)/i,
-      /organization has been disabled/i,
+      /organization has been (disabled|restricted)/i,
     ],
   },
   // The proxy's own answer, not the vendor's.

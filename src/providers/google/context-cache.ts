@@ -135,9 +135,9 @@ export interface CacheInUse {
 /** The caches of prompts' beginnings, one for each thread and model that is worth it. */
 export type GoogleCaches = ReturnType<typeof googleCaches>;
 
-/** From how many tokens on the vendor takes a cache, and never below what is worth the trouble. */
+/** From how many tokens on the vendor takes a cache, and never below what is worth the trouble; from the fourth generation on it takes none. */
 function leastTokens(model: string): number {
-  if (/^gemini-(1|2\.0)/.test(model)) return Number.POSITIVE_INFINITY;
+  if (/^gemini-(1|2\.0|[4-9])/.test(model)) return Number.POSITIVE_INFINITY;
   return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
 }
 

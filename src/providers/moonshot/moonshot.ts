@@ -5,6 +5,7 @@ import { passedUse } from '../../models/fees.ts';
 import type { CallParams, ProviderSettings } from '../../models/provider.ts';
 import { closestEffort, keyedProvider, setting } from '../../models/provider.ts';
 import { askJson, type Fetch, reportedCount, requestBody } from '../shared/http.ts';
+import { withSchemaInPrompt } from '../shared/json-schema.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatPackage, chatUsage } from '../shared/openai-dialect.ts';
@@ -69,7 +70,7 @@ export const moonshot = keyedProvider({
     const formula = createMoonshotFormula(access);
     return {
       languageModel: model => {
-        const searching = searchingModel(vendor.chatModel(model.id), formula);
+        const searching = searchingModel(withSchemaInPrompt(vendor.chatModel(model.id)), formula);
         if (!hour || !sellsAnHour(model)) return searching;
         return mappedParts(searching, () => part => [
           part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,

@@ -36,9 +36,11 @@ const noSuchPath: readonly (number | undefined)[] = [404, 405, 501];
  */
 export function isPathMissing(error: unknown): boolean {
   const { status, words, message } = readVendorError(error);
-  // Pages have words of all kinds, and a path may be named.
+  // Pages have words of all kinds, a path may be named, and LiteLLM adds its name of the model to whatever it was told.
   const isPage = /^\s*</.test(textIn(recordIn(error).responseBody));
-  const mentionsModel = /\bmodel|模型/i.test(`${words} ${message.replace(/\/\S*/g, '')}`);
+  const mentionsModel = /\bmodel|模型/i.test(
+    `${words} ${message.replace(/\/\S*|LiteLLM: model group.*|Received Model Group.*/gs, '')}`,
+  );
   return noSuchPath.includes(status) && (isPage || !mentionsModel);
 }
 

@@ -9,7 +9,7 @@ export type Body = Record<string, unknown>;
  */
 const known = {
   event:
-    /^(?:error|(?:message|content_block)_(?:start|delta|stop)|response\.(?:created|in_progress|completed|incomplete|failed|done|output_item\.(?:added|done)|output_text\.(?:delta|annotation\.added)|reasoning_summary_part\.(?:added|done)|(?:refusal|reasoning_text|reasoning_summary_text|function_call_arguments|custom_tool_call_input|code_interpreter_call_code)\.(?:delta|done)))$/,
+    /^(?:error|(?:message|content_block)_(?:start|delta|stop)|response\.(?:created|in_progress|completed|incomplete|failed|done|output_item\.(?:added|done)|output_text\.(?:delta|annotation\.added)|reasoning_summary_part\.(?:added|done)|refusal\.delta|(?:reasoning_text|reasoning_summary_text|function_call_arguments|custom_tool_call_input|code_interpreter_call_code)\.(?:delta|done)))$/,
   content_block:
     /^(?:text|thinking|redacted_thinking|compaction|fallback|(?:server_|mcp_)?tool_use|(?:mcp|advisor|tool_search|web_fetch|web_search|(?:bash_|text_editor_)?code_execution)_tool_result)$/,
   delta: /^(?:text|thinking|signature|input_json|citations|compaction)_delta$/,
@@ -19,7 +19,7 @@ const known = {
 
 /** An event of OpenAI's Responses, with its type in front, that has nothing which has to be looked at. */
 const plain =
-  /^(?:event:[^\n]*\n)?data: ?\{"type": ?"(response\.[\w.]+)"(?!.*"(?:(?:error|base_resp|choices|item|response|content_block|index)":|delta": ?\{))/s;
+  /^(?:event:[^\n]*\n)?data: ?\{"type": ?"(response\.(?!refusal)[\w.]+)"(?!.*"(?:(?:error|base_resp|choices|item|response|content_block|index)":|delta": ?\{))/s;
 
 /** True where there is no type as well. */
 function isKnown(holder: unknown, field: Exclude<keyof typeof known, 'event'>): boolean {
@@ -67,8 +67,14 @@ function numeric(value: unknown): unknown {
   return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
 }
 
+/** A refusal as text, which not all packages read. */
+const spoken = (delta: unknown): unknown => {
+  const { refusal, ...rest } = recordIn(delta);
+  return textIn(refusal) === '' ? delta : { ...rest, content: `${textIn(rest.content)}${textIn(refusal)}` };
+};
+
 /** A chunk of OpenAI's chat as the packages' schemas have it, where servers write it otherwise; `placed` tells which call a piece is of. */
-const chatChunk = (placed: (call: Body) => Body) =>
+const chatChunk = (placed: (call: Body) => Body, isRefused: () => boolean) =>
   inRecord({
     // An empty one, which packages take for a failure.
     error: () => undefined,
@@ -78,11 +84,15 @@ const chatChunk = (placed: (call: Body) => Body) =>
     choices: choices =>
       inRecords({
         index: (index = 0) => index,
-        finish_reason: reason => (typeof reason === 'string' ? (reasonIn(reason) ?? null) : reason),
-        delta: inRecord({
-          role: role => (role === 'assistant' ? role : undefined),
-          tool_calls: calls => (Array.isArray(calls) ? recordsIn(calls).map(placed) : calls),
-        }),
+        finish_reason(reason) {
+          if (typeof reason !== 'string') return reason;
+          return reason === 'stop' && isRefused() ? 'content_filter' : (reasonIn(reason) ?? null);
+        },
+        delta: delta =>
+          inRecord({
+            role: role => (role === 'assistant' ? role : undefined),
+            tool_calls: calls => (Array.isArray(calls) ? recordsIn(calls).map(placed) : calls),
+          })(spoken(delta)),
       })(choices ?? []),
   });
 
@@ -123,7 +133,11 @@ export class LenientEvents {
   /** Calls of a chat: the numbers that they go by, by their ids, and by the numbers that the server gave them last. */
   readonly #callsById = new Map<string, number>();
   readonly #callsByIndex = new Map<unknown, number>();
-  readonly #chatChunk = chatChunk(call => this.#placed(call));
+  #isRefused = false;
+  readonly #chatChunk = chatChunk(
+    call => this.#placed(call),
+    () => this.#isRefused,
+  );
 
   isWhole(): boolean {
     return this.#dialect === 'typed'
@@ -179,7 +193,10 @@ export class LenientEvents {
     if (isOfDialect && type !== 'error') this.#dialect = 'typed';
     if ('choices' in event || event.object === 'chat.completion.chunk') this.#dialect = 'chat';
     if (type !== '' || this.#dialect === 'typed') return isOfDialect ? this.#typed(event) : undefined;
-    for (const { finish_reason } of recordsIn(event.choices)) this.#reason = reasonIn(finish_reason) ?? this.#reason;
+    for (const { finish_reason, delta } of recordsIn(event.choices)) {
+      this.#reason = reasonIn(finish_reason) ?? this.#reason;
+      this.#isRefused ||= textIn(recordIn(delta).refusal) !== '';
+    }
     if (this.#dialect !== 'chat') return event;
     // Some servers tell it of the choice.
     const { usage = recordsIn(event.choices)[0]?.usage } = event;
@@ -197,7 +214,18 @@ export class LenientEvents {
     return { ...call, type, index, function: callArguments(call.function) };
   }
 
-  #typed(event: Body): Body | undefined {
+  /** One that was refused: as text, and with an end that all packages know. */
+  #refused(event: Body): Body {
+    const { type, response } = event;
+    this.#isRefused ||= type === 'response.refusal.delta';
+    if (type === 'response.refusal.delta') return { ...event, type: 'response.output_text.delta' };
+    if (type !== 'response.completed' || !this.#isRefused) return event;
+    const ended = { ...recordIn(response), status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
+    return { ...event, type: 'response.incomplete', response: ended };
+  }
+
+  #typed(came: Body): Body | undefined {
+    const event = this.#refused(came);
     const { type, index, delta, response } = event;
     if (type === 'message_delta') this.#reason = reasonIn(recordIn(delta).stop_reason);
     if (type === 'response.completed' || type === 'response.incomplete') this.#reason = type;

@@ -1,5 +1,5 @@
 import { isAppError } from '../../core/errors.ts';
-import { recordsIn } from '../../core/json.ts';
+import { recordIn, recordsIn } from '../../core/json.ts';
 import type { LiveModel, VendorEndpoint } from '../../models/provider.ts';
 import { askJson, type JsonQuestion } from './http.ts';
 
@@ -33,7 +33,9 @@ export const liveList = (source: LiveListSource, signal: AbortSignal, factsOf: F
     const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
     const { data, has_more: more, last_id: last } = await listPage(source, query, signal);
     const entries = recordsIn(data).flatMap(row => {
-      const facts = typeof row.id === 'string' && row.id !== '' ? factsOf(row) : undefined;
+      // Groq also lists what it does not serve now.
+      const isServed = typeof row.id === 'string' && row.id !== '' && row.active !== false;
+      const facts = isServed ? factsOf(row) : undefined;
       return facts ? [{ id: String(row.id), ...facts }] : [];
     });
     return { entries, next: more === true && last };
@@ -53,7 +55,8 @@ export const firstCount = (...values: readonly unknown[]): number | undefined =>
   values.find((value): value is number => Number.isInteger(value) && Number(value) > 0);
 
 function windowOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
-  const window = firstCount(...windowFields.map(field => row[field]));
+  // llama.cpp tells the window that it was started with beside the one that the model was trained with.
+  const window = firstCount(...windowFields.map(field => row[field]), recordIn(row.meta).n_ctx);
   return window ? { window } : {};
 }
 

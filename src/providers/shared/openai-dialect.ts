@@ -6,9 +6,10 @@ import type { OptionSpec } from '../../core/option.ts';
 import type { CallParams, Connection, ProviderDefinition, ProviderDocs } from '../../models/provider.ts';
 import { closestEffort, keyedProvider } from '../../models/provider.ts';
 import { versionedFetch } from './http.ts';
+import { withLooseSchemas } from './json-schema.ts';
 import { type LiveListSource, liveList, type serverList } from './list-models.ts';
 import { answerFetch } from './non-streaming.ts';
-import { adjustedModel } from './stream-transforms.ts';
+import { adjustedModel, withThoughtsApart } from './stream-transforms.ts';
 
 interface ReportedUsage {
   prompt_tokens?: number | null;
@@ -121,7 +122,7 @@ export async function connectChatServer(
   const own = { supportsStructuredOutputs: true, fetch: address.fetch, convertUsage: chatUsage };
   const vendor = await chatPackage(vendorName, server, own);
   return {
-    languageModel: ({ id }) => vendor.chatModel(id),
+    languageModel: ({ id }) => withThoughtsApart(withLooseSchemas(vendor.chatModel(id), vendorName)),
     providerOptions: params => ({ [vendorName]: effortOption(params) }),
     // Chat templates often refuse instructions after the conversation.
     sendsStrings: () => true,

@@ -7,6 +7,7 @@ import type { CallParams, ProviderSettings, VendorEndpoint } from '../../models/
 import { keyedProvider, setting } from '../../models/provider.ts';
 import type { SearchHit, WebSearcher } from '../../models/vendor-services.ts';
 import { vendorJson } from '../shared/http.ts';
+import { withSchemaInPrompt } from '../shared/json-schema.ts';
 import { liveList } from '../shared/list-models.ts';
 import { chatPackage } from '../shared/openai-dialect.ts';
 import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
@@ -75,7 +76,7 @@ export const zhipu = keyedProvider({
     const engine = searchEngineOf(access.settings, access.baseUrl);
     const vendor = await chatPackage('zhipu', access, { transformRequestBody: withSearch });
     return {
-      languageModel: ({ id }) => zhipuModel(vendor.chatModel(id), engine),
+      languageModel: ({ id }) => zhipuModel(withSchemaInPrompt(vendor.chatModel(id)), engine),
       providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
       usesIn: passedUse,
       sendsStrings: () => true,

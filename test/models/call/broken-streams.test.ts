@@ -345,6 +345,15 @@ describe('after the first token', () => {
     expect(waste).toHaveLength(2);
   });
 
+  it('what was told of the answer counts where the end tells of the prompt alone', async () => {
+    const inputTokens = { total: 100, noCache: 100, cacheRead: 0, cacheWrite: 0 };
+    const usage = { inputTokens, outputTokens: { total: 0, text: 0, reasoning: 0 } };
+    const end: Scripted = { type: 'finish', finishReason: { unified: 'content-filter', raw: 'RECITATION' }, usage };
+    const told = raw({ usageMetadata: { promptTokenCount: 100, candidatesTokenCount: 700, thoughtsTokenCount: 200 } });
+    const { answer } = await setUp({ alpha: [[told, text('Half'), end]] }).run();
+    expect(answer?.usage).toMatchObject({ input: 100, output: 900, reasoning: 200 });
+  });
+
   it.each([
     [1e300, 20],
     [100, 1e300],

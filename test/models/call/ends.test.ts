@@ -49,7 +49,10 @@ describe('the end of an answer', () => {
     ['sensitive', 'other', 'content_filter', true, /stopped the answer \(sensitive\)/],
     ['MODEL_ARMOR', 'other', 'content_filter', true, /stopped the answer \(MODEL_ARMOR\)/],
     ['end_turn', 'stop', 'stop', false, undefined],
-    ['eos', 'other', 'other', false, undefined],
+    ['eos', 'other', 'stop', false, undefined],
+    ['OTHER', 'other', 'other', false, /ended the answer \(OTHER\); it may not be whole/],
+    ['max_tool_calls', 'other', 'other', false, /ended the answer \(max_tool_calls\)/],
+    ['model_length', 'other', 'length', true, undefined],
     ['max_tokens', 'other', 'length', true, undefined],
   ] as const)('%s is told as what it is, with the text that came', async (raw, unified, kind, cut, remark) => {
     const { answer, calls } = asked([[text('As far as it went'), ending(raw, unified)]]);

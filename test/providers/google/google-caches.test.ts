@@ -112,6 +112,13 @@ describe('the beginning of a thread with Gemini', () => {
     expect(last().cachedContent).toBeUndefined();
   });
 
+  it('is not cached for models that take no cache', async () => {
+    await start({ DEFAULT_MODEL: 'gemini-4-argon' });
+    await chat('Read the gate.', gate());
+    await chat('Go on.');
+    expect(vendor.caches.log).toEqual([]);
+  });
+
   it('is not cached while it is small, nor where the operator wants none', async () => {
     await start();
     await chat('Read it.', { absolute_file_paths: [project.path('small.ts')] });

@@ -203,7 +203,7 @@ describe('pieces that come together', () => {
     const block = (index: number) =>
       `data: ${JSON.stringify({ delta: { type: 'text_delta', text: 'a' }, type: 'content_block_delta', index })}\n\n`;
     const calls = [0, 1].map(index => ({ type, index, function: { arguments: 'a' } }));
-    const refused = chat({ refusal: 'no', content: 'a' });
+    const both = chat({ reasoning_content: 'no', content: 'a' });
     const twice = chat({ reasoning: 'a', reasoning_details: [{ type: 'reasoning.text', text: 'a' }] });
     const said = [
       call('1'),
@@ -214,8 +214,8 @@ describe('pieces that come together', () => {
       twice,
       chat({ tool_calls: calls }),
       chat({ tool_calls: calls }),
-      refused,
-      refused,
+      both,
+      both,
       chat({ content: 'a' }),
       chat({ reasoning: 'a' }),
     ];

@@ -386,6 +386,46 @@ describe('chunks of a chat', () => {
   });
 });
 
+describe('thoughts in tags', () => {
+  it('are no part of an answer of a server that has no parser for them', async () => {
+    const pieces = [chunk({ role: 'assistant', content: '<think>Hm' }), chunk({ content: '.</think>\n\nHello' }), stop];
+    expect(await served(custom, sse(...pieces, done))).toMatchObject(whole);
+  });
+});
+
+describe('a refusal', () => {
+  const refused = {
+    requests: 1,
+    answer: { text: 'I cannot.', partial: false, finish: { kind: 'content_filter', raw: 'content_filter' } },
+  };
+
+  it.each([custom, openrouter, groq, deepseek, moonshot])('in pieces of a chat is told: $id', async definition => {
+    const pieces = [chunk({ role: 'assistant', content: null, refusal: 'I ' }), chunk({ refusal: 'cannot.' }), stop];
+    expect(await served(definition, sse(...pieces, done))).toMatchObject(refused);
+  });
+
+  it.each([openai, xai])('of Responses is told: $id', async definition => {
+    const place = { item_id: 'm', output_index: 0, content_index: 0 };
+    const item = { type: 'message', id: 'm', status: 'completed', role: 'assistant' };
+    const response = { id: 'r', object: 'response', created_at: 1, model: 'm', output: [], status: 'completed' };
+    const usage = { input_tokens: 5, output_tokens: 3 };
+    const events = [
+      { type: 'response.created', response: { ...response, status: 'in_progress' } },
+      { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [] } },
+      { type: 'response.refusal.delta', ...place, delta: 'I ' },
+      { type: 'response.refusal.delta', ...place, delta: 'cannot.' },
+      { type: 'response.refusal.done', ...place, refusal: 'I cannot.' },
+      {
+        type: 'response.output_item.done',
+        output_index: 0,
+        item: { ...item, content: [{ type: 'refusal', refusal: 'I cannot.' }] },
+      },
+      { type: 'response.completed', response: { ...response, usage } },
+    ];
+    expect(await served(definition, sse(...events))).toMatchObject(refused);
+  });
+});
+
 describe('an error inside of a chunk', () => {
   const empty = { id: 'c', object: 'chat.completion.chunk', created: 1, model: 'm', choices: [] };
   const long = chunk({ role: 'assistant', content: 'This is a fine text that goes on. '.repeat(6) });

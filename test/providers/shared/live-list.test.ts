@@ -36,12 +36,19 @@ describe('the live list', () => {
         data: [
           { id: 'b', context_length: 100 },
           { id: 'c', context_window: 'x' },
+          { id: 'd', meta: { n_ctx_train: 262_144, n_ctx: 8192 } },
+          { id: 'e', active: false, context_window: 100 },
         ],
         has_more: false,
       },
     };
     const { list, seen } = await serve(request => ({ body: pages[request.url ?? ''] }));
-    expect(await list()).toEqual([{ id: 'a', window: 8192 }, { id: 'b', window: 100 }, { id: 'c' }]);
+    expect(await list()).toEqual([
+      { id: 'a', window: 8192 },
+      { id: 'b', window: 100 },
+      { id: 'c' },
+      { id: 'd', window: 8192 },
+    ]);
     expect(seen).toHaveLength(2);
   });
 

@@ -130,9 +130,9 @@ describe('answerFetch', () => {
       ['response.output_item.added', undefined],
       ['response.output_text.delta', 'Yes.'],
       ['response.output_text.annotation.added', note],
-      ['response.refusal.delta', 'No.'],
+      ['response.output_text.delta', 'No.'],
       ['response.output_item.done', undefined],
-      ['response.completed', undefined],
+      ['response.incomplete', undefined],
     ]);
   });
 

@@ -153,6 +153,7 @@ describe('isPathMissing', () => {
     { error: { message: 'Not found', type: 'invalid_request_error', code: 'model_not_found' } },
     { error: "model 'typo' not found" },
     { detail: 'Model typo is not loaded' },
+    { error: { message: "OpenAIException - The model `typo` does not exist. LiteLLM: model group 'typo' failed." } },
     { error: { code: '1211', message: '模型不存在' } },
     [{ error: { code: 404, message: 'models/typo is not found', status: 'NOT_FOUND' } }],
     'unknown model typo',
@@ -164,6 +165,13 @@ describe('isPathMissing', () => {
     { detail: 'Not Found' },
     { error: { message: 'Invalid URL (POST /v1/responses)', type: 'invalid_request_error', code: null } },
     { statusCode: 404, message: 'Cannot POST /models/v1/responses' },
+    {
+      error: {
+        message:
+          'litellm.NotFoundError: NotFoundError: OpenAIException - {"detail":"Not Found"} LiteLLM: model group \'gpt-5.2\' failed with the error above. No fallback was attempted.',
+        code: '404',
+      },
+    },
     '404 page not found',
     '<html><title>The models of Example</title></html>',
     '',

@@ -386,6 +386,18 @@ const spent: Readonly<Record<string, readonly [name: string, kind: 'balance' | '
         ),
       ),
     ],
+    [
+      'the cap on spending',
+      'balance',
+      sent(
+        429,
+        google(
+          429,
+          'RESOURCE_EXHAUSTED',
+          'Your billing account has exceeded its monthly spending cap. Please go to AI Studio.',
+        ),
+      ),
+    ],
   ],
   xai: [
     [
@@ -496,6 +508,13 @@ const spent: Readonly<Record<string, readonly [name: string, kind: 'balance' | '
           code: 403,
           message: 'Key limit exceeded (total limit). Manage it using https://openrouter.ai/settings/keys',
         },
+      }),
+    ],
+    [
+      "the workspace's budget",
+      'quota',
+      sent(403, {
+        error: { code: 403, message: 'Workspace monthly budget of $500.00 exceeded. Contact your workspace admin.' },
       }),
     ],
   ],
@@ -659,7 +678,14 @@ const filtered: Readonly<Record<string, readonly [name: string, step: StatusStep
   ],
   dial: [['its code', sent(400, openAi('The response was filtered.', 'content_filter'))]],
   ollama: [],
-  custom: [['Alibaba', sent(400, openAi('Input data may contain inappropriate content.', 'data_inspection_failed'))]],
+  custom: [
+    ['Alibaba', sent(400, openAi('Input data may contain inappropriate content.', 'data_inspection_failed'))],
+    [
+      "Portkey's guardrails",
+      sent(446, openAi('The guardrail checks defined in the config failed.', null, 'hooks_failed')),
+    ],
+    ["LiteLLM's guardrails", sent(400, openAi("{'error': 'Violated guardrail policy'}", '400', 'None'))],
+  ],
 };
 
 /** One row for each vendor, class and form. Texts are shortened where the rest says nothing. */
