@@ -1,6 +1,7 @@
 import { isAscii } from 'node:buffer';
 import {
   closeSync,
+  existsSync,
   fstatSync,
   openSync,
   readdirSync,
@@ -15,6 +16,7 @@ import { getHeapSpaceStatistics, getHeapStatistics, setFlagsFromString } from 'n
 import { runInNewContext, Script } from 'node:vm';
 import { getEnvironmentData, setEnvironmentData } from 'node:worker_threads';
 import { crc32 } from 'node:zlib';
+import { configError, errorCode } from './core/errors.ts';
 
 /** Milliseconds after the start at which a process keeps what V8 has compiled: all of a first call, and what comes later. */
 const keptAfterMs = [3_000, 60_000];
@@ -119,7 +121,7 @@ export function loadCompiled(main: string) {
   function load(path: string) {
     const known = ofNode.cache[path];
     if (known) return known.exports;
-    const bytes = Buffer.concat([wrapping.before, readFileSync(path), wrapping.after]);
+    const bytes = Buffer.concat([wrapping.before, readPiece(path), wrapping.after]);
     const source = sumOf(bytes);
     const name = basename(path);
     const piece = kept.pieces.get(name);
@@ -162,7 +164,8 @@ export function loadCompiled(main: string) {
     }
     const size = [...pieces.values()].reduce((sum, piece) => sum + piece.size, 0);
     if (file !== undefined && more > size * growth) {
-      const present = new Set(readdirSync(folder));
+      // The program may be gone from there.
+      const present = new Set(existsSync(folder) ? readdirSync(folder) : []);
       for (const [name, piece] of pieces) {
         const code = present.has(name) && !codes.has(name) ? codeOf(piece) : undefined;
         if (code) codes.set(name, { source: piece.source, code });
@@ -177,6 +180,17 @@ export function loadCompiled(main: string) {
     if (!isComplete || process.uptime() * 1_000 > served.ms) keep(isComplete ? served.growth : 0);
   });
   return load(main);
+}
+
+/** A piece that is not there was of a version that was replaced while this process runs. */
+function readPiece(path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    if (errorCode(error) !== 'ENOENT') throw error;
+    const next = `Restart the server: reconnect it in the host. If it is a daemon, end its process ${process.pid} first.`;
+    throw configError('Polylogue was updated or removed while it runs.', { class: 'replaced', next, cause: error });
+  }
 }
 
 /**

@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -129,6 +130,18 @@ describe('pieces', () => {
   it('are the same that Node finds', () => {
     put('main.cjs', "exports.answer = () => 'one';");
     expect(run(`console.log(require(${JSON.stringify(at('main.cjs'))}) === piece)`)).toBe('true');
+  });
+
+  it('that an update took away are said to be that, and a process whose folder is gone ends well', () => {
+    mkdirSync(at('program'));
+    put('program/main.cjs', "exports.answer = () => require('./later.cjs');");
+    const gone = `require('node:fs').rmSync(${JSON.stringify(at('program'))}, { recursive: true });`;
+    const told =
+      'try { piece.answer(); } catch ({ message, kind, details }) { console.log(message, kind, details.next); }';
+    const loaded = `const piece = require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(at('program/main.cjs'))});`;
+    const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: at('cache') };
+    const printed = execFileSync(process.execPath, ['-e', loaded + gone + told], { env, encoding: 'utf8' });
+    expect(printed).toMatch(/updated or removed while it runs\. config Restart the server: .* process \d+ first/);
   });
 
   it('that fail while they are loaded fail each time', () => {

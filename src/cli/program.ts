@@ -1,4 +1,5 @@
-import { fstatSync, realpathSync } from 'node:fs';
+import { fstatSync, lstatSync, readlinkSync, realpathSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
 import { inspect } from 'node:util';
 import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
@@ -75,7 +76,7 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     const { config, extensions } = await loadAppConfig(sources);
     const environment = { ...system, extensions };
     await useProxy(config.values.app, env.NODE_EXTRA_CA_CERTS);
-    const launch = { node: process.execPath, program: realpathSync(process.argv[1] ?? '') };
+    const launch = { node: process.execPath, program: linked(process.argv[1] ?? '') };
     const readInput = () => readPiped(process.stdin);
     const code = await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
     return code ?? 0;
@@ -88,6 +89,12 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     tellFailure(out, failureDocument(error));
     return error.kind === 'config' || error.kind === 'input' ? misusedExit : failedExit;
   }
+}
+
+/** Where a command leads to. Directories stay as they are named: pnpm links those of the version that is installed now. */
+function linked(path: string): string {
+  if (!lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()) return path;
+  return linked(resolve(realpathSync(dirname(path)), readlinkSync(path)));
 }
 
 /** Why the output could not be written. */

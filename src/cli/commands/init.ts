@@ -5,7 +5,7 @@ import { configError, inputError, isAppError } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, listFlag, textFlag } from '../command/command.ts';
 import { type ServerEnvironment, serverEnvironment } from '../command/environment.ts';
-import { hasEntry, withEntry, withoutEntry } from '../init/edit-config.ts';
+import { hasEntry, namesUrl, withEntry, withoutEntry } from '../init/edit-config.ts';
 import { type HostDefinition, hosts } from '../init/hosts.ts';
 
 type ConfigFile = ReturnType<typeof openConfigFile>;
@@ -18,8 +18,29 @@ const openConfigFile = (path: string) =>
     if (!stats.isFile()) throw new Error('it is not a regular file');
     // With symbolic links resolved: dotfiles are often kept elsewhere.
     const real = fs.realpathSync(path);
-    return { path: real, text: fs.readFileSync(real, 'utf8') };
+    // Bytes that are no UTF-8 would be written as others.
+    return {
+      path: real,
+      text: new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(fs.readFileSync(real)),
+    };
   });
+
+/** The file that has the entry, or gets it: of two, the one that overrides the other. */
+function fileOf(host: HostDefinition, name: string, path: string): ConfigFile {
+  const files = [...(host.readsJsonc ? [`${path}c`] : []), path].map(openConfigFile);
+  const found = files.find(file => named(file, () => hasEntry(host, file.text ?? '', name)));
+  return found ?? files.find(({ text }) => text !== undefined) ?? openConfigFile(path);
+}
+
+/** What can't be edited is said without its place, which is of use to whoever has to correct it. */
+function named<Result>({ path }: ConfigFile, work: () => Result): Result {
+  try {
+    return work();
+  } catch (error) {
+    if (!isAppError(error) || error.kind !== 'config' || error.message.includes(path)) throw error;
+    throw configError(`${path}: ${error.message}`, { next: error.details.next });
+  }
+}
 
 /** The texts of the backups beside a file, the newest first. */
 const backupsOf = ({ path }: ConfigFile): string[] =>
@@ -52,7 +73,8 @@ const replaceConfigFile = ({ path, text: old }: ConfigFile, text: string | undef
     return backup;
   });
 
-const permission = 'Check read and write permission of the file and its directory, then run init again.';
+const permission =
+  'Check that it is a UTF-8 text, and read and write permission of it and its directory, then run init again.';
 
 const translated = <Result>(path: string, work: () => Result): Result => onFile(`Cannot use ${path}`, permission, work);
 
@@ -82,14 +104,9 @@ export const init = defineCommand({
   async run(context) {
     const host = hostOf(context);
     const name = nameOf(context);
-    const file = openConfigFile(pathOf(context, host));
-    try {
-      return isOn(context.flags, 'remove') ? remove(context, host, name, file) : install(context, host, name, file);
-    } catch (error) {
-      // What can't be edited is said without its place, which is of use to whoever has to correct it.
-      if (!isAppError(error) || error.kind !== 'config' || error.message.includes(file.path)) throw error;
-      throw configError(`${file.path}: ${error.message}`, { next: error.details.next });
-    }
+    const file = fileOf(host, name, pathOf(context, host));
+    const act = isOn(context.flags, 'remove') ? remove : install;
+    return named(file, () => act(context, host, name, file));
   },
 });
 
@@ -117,10 +134,10 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const { config, env, flags, launch, out, environment: machine } = context;
   const environment = serverEnvironment({ config, env, copied: listFlag(flags, 'env'), refers: host.refers });
   const { values, references, args } = environment;
-  // npm clears what it keeps for npx, and keeps it at one version.
-  const [command, ...program] = /[\\/]_npx[\\/]/.test(launch.program)
+  // What npx, "pnpm dlx", "yarn dlx" and bunx run is kept at one version, and not for long.
+  const [command, ...program] = /[\\/](_npx|dlx(-\d+)?|\.?bunx-[^\\/]+)[\\/]/.test(launch.program)
     ? ['npx', '-y', 'polylogue']
-    : [launch.node, launch.program];
+    : [lasting(launch.node), lasting(launch.program)];
   const started = [...program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
   // The server keeps within the limit that the entry gives a call, unless the operator said otherwise.
   const patience = host.patienceSeconds && { CALL_PATIENCE_SECONDS: String(host.patienceSeconds) };
@@ -149,10 +166,14 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   return 0;
 }
 
+/** The path under which Homebrew leads to the version that is installed. */
+const lasting = (path: string): string => path.replace(/\/Cellar\/([^/]+)\/[^/]+\//, '/opt/$1/');
+
 /** Whether init began the file and nobody else has put anything into it: then nothing in it has to be kept. */
 function isOurs(host: HostDefinition, name: string, file: ConfigFile): boolean {
   const { text } = file;
-  if (text === undefined || !hasEntry(host, text, name) || backupsOf(file).length > 0) return false;
+  if (text === undefined || !hasEntry(host, text, name) || namesUrl(host, text, name)) return false;
+  if (backupsOf(file).length > 0) return false;
   return withoutEntry(host, text, name, ['']) === '';
 }
 

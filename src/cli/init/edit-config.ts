@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
 import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
-import { editToml, eolOf, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
+import { editToml, eolOf, hasTomlSetting, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
 
 type EntryPath = readonly [key: string, name: string];
@@ -128,7 +128,7 @@ const owned = new Set(['type', 'source', 'command', 'args']);
 
 /**
  * The text of a host's file with this entry under a name. Of one that is there, only what starts the server and these variables
- * are set; what is missing is added, and all else is the user's.
+ * are set; what is missing is added, and all else is the user's. One that leads to a URL is replaced.
  */
 export function withEntry(
   host: HostDefinition,
@@ -139,7 +139,7 @@ export function withEntry(
 ): string {
   const path = [host.key, name] as const;
   const [edit, set] = host.format === 'toml' ? [editToml, setToml] : [editJson, setJson];
-  if (!hasEntry(host, text, name)) return edit(text, path, entry);
+  if (!hasEntry(host, text, name) || namesUrl(host, text, name)) return edit(text, path, entry);
   let merged = text;
   for (const [field, value] of Object.entries(entry)) {
     if (!isRecord(value))
@@ -151,8 +151,16 @@ export function withEntry(
   return merged;
 }
 
-export const hasEntry = (host: HostDefinition, text: string, name: string): boolean =>
-  host.format === 'toml' ? hasTomlTable(text, [host.key, name]) : readJson(text, [host.key, name]) !== undefined;
+export const hasEntry = ({ format, key }: HostDefinition, text: string, name: string): boolean =>
+  format === 'toml' ? editToml(text, [key, name], undefined) !== text : readJson(text, [key, name]) !== undefined;
+
+/** Whether an entry leads to a server by its URL: next to a command, Codex refuses the whole file, and Gemini CLI ignores the command. */
+export function namesUrl({ format, key }: HostDefinition, text: string, name: string): boolean {
+  const urls = ['url', 'httpUrl', 'serverUrl'];
+  if (format === 'toml') return urls.some(url => hasTomlSetting(text, [key, name, url]));
+  const entry = readJson(text, [key, name]);
+  return isRecord(entry) && urls.some(url => entry[url] !== undefined);
+}
 
 /**
  * The text without the entry. Where one of the former texts is what the entry was once put into, it is that one, to the byte:

@@ -65,20 +65,24 @@ function lineEnd(text: string, from: number): number {
 
 export const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' : '\n');
 
-/** The text of a TOML file with this new table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
+/** The text of a TOML file with this table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
 export function editToml(given: string, path: readonly [string, string], value: JsonObject | undefined): string {
   const [start, text] = withoutMark(given);
   const file = readToml(text);
   refuseOtherForms(file, path);
-  if (value === undefined) return start + tablesAt(file, path).reduceRight(withoutTable, text);
+  const rest = tablesAt(file, path).reduceRight(withoutTable, text);
+  if (value === undefined) return start + rest;
   const eol = eolOf(text);
-  const gap = text === '' ? '' : text.endsWith('\n') ? eol : eol + eol;
-  return `${given}${gap}${tomlTable(path, value, eol)}`;
+  const gap = rest === '' ? '' : rest.endsWith('\n') ? eol : eol + eol;
+  return `${start}${rest}${gap}${tomlTable(path, value, eol)}`;
 }
 
 /** Whether `[key.name]` stands in the text. */
 export const hasTomlTable = (text: string, path: readonly [string, string]): boolean =>
   tablesAt(readToml(withoutMark(text)[1]), path).length > 0;
+
+export const hasTomlSetting = (text: string, path: Path): boolean =>
+  readToml(withoutMark(text)[1]).settings.some(setting => isDeepStrictEqual(setting.path, path));
 
 /** The table and those below it. */
 const tablesAt = ({ tables }: TomlFile, path: Path): AST.TOMLTable[] =>

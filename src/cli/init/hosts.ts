@@ -25,6 +25,8 @@ export interface HostDefinition {
   user(place: HostPlace): string;
   /** The file for one, from its directory on; absent: the host knows none. */
   project?: string;
+  /** Whether it also reads a file of the same name that ends in `.jsonc`, which overrides this one. */
+  readsJsonc?: boolean;
   /** Whether an entry can name a variable without holding its value. */
   refers: boolean;
   entry(server: ServerEntry): JsonObject;
@@ -157,7 +159,7 @@ export const hosts: readonly HostDefinition[] = [
   jsonHost({
     name: 'gemini',
     title: 'Gemini CLI',
-    user: inHome('.gemini', 'settings.json'),
+    user: inHome('', '.gemini/settings.json', 'GEMINI_CLI_HOME'),
     project: '.gemini/settings.json',
     reference: name => `\${${name}}`,
     next: 'Restart Gemini CLI, then run /mcp to check.',
@@ -170,6 +172,7 @@ export const hosts: readonly HostDefinition[] = [
     key: 'mcp',
     user: inHome('.config', 'opencode/opencode.json', 'XDG_CONFIG_HOME'),
     project: 'opencode.json',
+    readsJsonc: true,
     refers: true,
     entry: ({ command, args, values, references }) => ({
       type: 'local',

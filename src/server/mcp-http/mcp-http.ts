@@ -145,8 +145,12 @@ const later = { 'Retry-After': '5' };
 /** The answer to a message without a session that begins none. */
 function notBegun(body: unknown): Response {
   const { id, method } = recordIn(body);
-  if (method !== 'initialize')
-    return rpcError(400, -32_000, 'Begin with "initialize", or send the Mcp-Session-Id header of the session.');
+  if (method !== 'initialize') {
+    const begin = 'Begin with "initialize", or send the Mcp-Session-Id header of the session.';
+    // Clients of the transport of 2024 begin with a GET.
+    const isOld = body === undefined ? ' A client set to "sse" has to be set to Streamable HTTP ("http").' : '';
+    return rpcError(400, -32_000, begin + isOld);
+  }
   const { issues } = specTypeSchemas.InitializeRequest['~standard'].validate(body);
   return rpcError(400, -32_602, `Invalid params: ${issuesInWords(issues)}`, {}, id);
 }

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cp, lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -21,18 +21,137 @@ const secret = 'sk-not-to-be-written-unasked';
 const run = (args: string[], env: Record<string, string> = {}) =>
   runProgram(['init', ...args], { cwd: home, env: { OPENAI_API_KEY: secret, ...env } });
 
-it('names npx where npx runs it, whose files npm clears', async () => {
-  const folder = join(home, '.npm/_npx/a27a/node_modules/polylogue/dist');
-  await cp(dirname(main), folder, { recursive: true });
-  const child = spawn(process.execPath, [join(folder, 'main.js'), 'init', '--client', 'cursor'], {
-    env: { HOME: home },
-    cwd: home,
-    stdio: 'ignore',
-  });
+/** The entry that a copy of the program writes which is installed in this folder, and started by this name of a command. */
+async function entryOf(folder: string, command = join(folder, 'main.js')) {
+  await mkdir(join(home, dirname(folder)), { recursive: true });
+  await symlink(dirname(main), join(home, folder));
+  const args = [join(home, command), 'init', '--client', 'cursor'];
+  const child = spawn(process.execPath, args, { env: { HOME: home }, cwd: home, stdio: 'ignore' });
   expect(await once(child, 'exit')).toEqual([0, null]);
   const { mcpServers } = JSON.parse(await readFile(join(home, '.cursor/mcp.json'), 'utf8'));
-  expect(mcpServers.polylogue).toMatchObject({ command: 'npx', args: ['-y', 'polylogue'] });
+  return mcpServers.polylogue;
+}
+
+it.each([
+  '.npm/_npx/a27a/node_modules/polylogue/dist',
+  '.cache/pnpm/dlx/16e1/mx3y-ke6/node_modules/polylogue/dist',
+  'tmp/xfs-5418/dlx-26789/.yarn/unplugged/polylogue-npm-0.1.0-8e/node_modules/polylogue/dist',
+  'tmp/bunx-1000-polylogue@latest/node_modules/polylogue/dist',
+  '.bun/install/cache/.bunx-0/polylogue@latest/node_modules/polylogue/dist',
+])('names npx where it runs from files that are not kept: %s', async folder => {
+  expect(await entryOf(folder)).toMatchObject({ command: 'npx', args: ['-y', 'polylogue'] });
 });
+
+it('names a path that leads to the version which is installed then, with npm, pnpm and Homebrew', async () => {
+  await mkdir(join(home, 'bin'));
+  await symlink('../lib/node_modules/polylogue/dist/main.js', join(home, 'bin/polylogue'));
+  const npm = await entryOf('lib/node_modules/polylogue/dist', 'bin/polylogue');
+  expect(npm.args).toEqual([join(home, 'lib/node_modules/polylogue/dist/main.js')]);
+
+  await mkdir(join(home, 'global/node_modules'), { recursive: true });
+  await symlink(
+    join(home, 'store/polylogue/0.1.0/node_modules/polylogue'),
+    join(home, 'global/node_modules/polylogue'),
+  );
+  const stored = 'store/polylogue/0.1.0/node_modules/polylogue/dist';
+  const pnpm = await entryOf(stored, 'global/node_modules/polylogue/dist/main.js');
+  expect(pnpm.args).toEqual([join(home, 'global/node_modules/polylogue/dist/main.js')]);
+
+  await symlink('../Cellar/polylogue/0.1.0/libexec/dist/main.js', join(home, 'bin/brewed'));
+  const brewed = await entryOf('Cellar/polylogue/0.1.0/libexec/dist', 'bin/brewed');
+  expect(brewed.args).toEqual([join(home, 'opt/polylogue/libexec/dist/main.js')]);
+});
+
+describe('an entry that leads to a URL', () => {
+  it.each([
+    [
+      'codex',
+      '.codex/config.toml',
+      'model = "o3"\n\n[mcp_servers.polylogue]\nurl = "http://127.0.0.1:8765/mcp"\nbearer_token_env_var = "X"\n',
+    ],
+    [
+      'codex',
+      '.codex/config.toml',
+      '[mcp_servers.polylogue]\nurl = "http://127.0.0.1:8765/mcp"\n[mcp_servers.polylogue.http_headers]\nA = "b"\n',
+    ],
+    [
+      'gemini',
+      '.gemini/settings.json',
+      '{ "mcpServers": { "polylogue": { "httpUrl": "http://127.0.0.1:8765/mcp", "headers": {} } } }',
+    ],
+    [
+      'windsurf',
+      '.codeium/windsurf/mcp_config.json',
+      '{ "mcpServers": { "polylogue": { "serverUrl": "http://127.0.0.1:8765/mcp" } } }',
+    ],
+    [
+      'opencode',
+      '.config/opencode/opencode.json',
+      '{ "mcp": { "polylogue": { "type": "remote", "url": "http://127.0.0.1:8765/mcp" } } }',
+    ],
+  ])('is replaced, for %s takes none beside a command, and kept in a backup', async (client, file, before) => {
+    await write(file, before);
+    expect((await run(['--client', client])).code).toBe(0);
+    const after = await read(file);
+    expect(after).toContain(main);
+    for (const gone of ['8765', 'bearer', 'eaders']) expect(after).not.toContain(gone);
+    expect(await backups(file)).toEqual([before]);
+    expect((await run(['--client', client])).out).toContain('Already there');
+    await run(['--client', client, '--remove']);
+    expect(await read(file)).not.toContain('polylogue');
+  });
+});
+
+it('leaves a file in another encoding as it is, and says so', async () => {
+  const path = join(home, '.cursor/mcp.json');
+  const bytes = Buffer.from('{ "mcpServers": {} /* caf\xe9 */ }', 'latin1');
+  await mkdir(dirname(path));
+  await writeFile(path, bytes);
+  const { code, err } = await run(['--client', 'cursor']);
+  expect([code, err]).toEqual([2, expect.stringMatching(/mcp\.json: .*utf-8[\s\S]*UTF-8/)]);
+  expect((await readFile(path)).equals(bytes)).toBe(true);
+});
+
+describe('init --client opencode where there is an opencode.jsonc, which overrides opencode.json', () => {
+  const [plain, withComments] = ['.config/opencode/opencode.json', '.config/opencode/opencode.jsonc'];
+
+  it('puts the entry there, and takes it out to the byte', async () => {
+    const before = '{\n  // mine\n  "$schema": "https://opencode.ai/config.json",\n}\n';
+    await write(withComments, before);
+    await run(['--client', 'opencode']);
+    expect(jsonc(await read(withComments)).mcp).toHaveProperty('polylogue');
+    await expect(lstat(join(home, plain))).rejects.toThrow('ENOENT');
+    await run(['--client', 'opencode', '--remove']);
+    expect(await read(withComments)).toBe(before);
+  });
+
+  it('finds the entry where it is: there first', async () => {
+    const other = '{ "mcp": { "polylogue": { "type": "local", "command": ["/gone/node"] } } }';
+    await write(plain, '{}');
+    await run(['--client', 'opencode']);
+    await write(withComments, '{}');
+    expect((await run(['--client', 'opencode'])).out).toContain('Already there');
+    await write(withComments, other);
+    await run(['--client', 'opencode']);
+    expect(await read(withComments)).not.toContain('/gone/node');
+  });
+});
+
+it('follows GEMINI_CLI_HOME, in the place of the home directory', async () => {
+  await run(['--client', 'gemini'], { GEMINI_CLI_HOME: join(home, 'elsewhere') });
+  expect(await read('elsewhere/.gemini/settings.json')).toContain(main);
+});
+
+it.each(['mcp_servers.polylogue.command = "x"\n', '[mcp_servers]\npolylogue = { command = "x" }\n'])(
+  'does not say that an entry which it cannot take out is not there: %j',
+  async text => {
+    await write('.codex/config.toml', text);
+    const { code, out, err } = await run(['--client', 'codex', '--remove']);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain('a form that Polylogue cannot edit');
+    expect(await read('.codex/config.toml')).toBe(text);
+  },
+);
 
 interface HostFacts {
   client: string;

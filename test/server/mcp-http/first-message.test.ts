@@ -45,6 +45,11 @@ it.each([
   ]);
 });
 
+it('tells a client that is set to the transport of 2024 which one to set', async () => {
+  const response = await daemon.ask('/mcp', { headers: { Accept: 'text/event-stream' } });
+  expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/"sse.*Streamable HTTP/)]);
+});
+
 it('asks anybody else without a session to begin', async () => {
   const response = await post({ id: 1, method: 'tools/list' });
   expect([response.status, await response.json()]).toEqual([
