@@ -39,7 +39,7 @@ const instead: readonly (readonly [RegExp, string])[] = [
   ],
   // Nobody answers there.
   [/--url \S+$/, '--url http://127.0.0.1:9'],
-  [/^polylogue connect --url .*$/, fails('Nobody answers at', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')],
+  [/^polylogue connect --url .*$/, fails('cannot be reached', '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')],
   [/^polylogue models refresh$/, fails('models.dev failed')],
   // The daemon that it starts would outlive the test; test/e2e/connect.test.ts has it.
   [/^polylogue connect$/, '$& --help'],

@@ -127,7 +127,10 @@ it('says what is wrong and ends where it can’t connect', async () => {
     code: 1,
     errors: expect.stringContaining('does not belong to this data directory'),
   });
-  expect(alone).toMatchObject({ code: 1, errors: expect.stringMatching(/Nobody answers.*\n.*polylogue serve/) });
+  expect(alone).toMatchObject({
+    code: 1,
+    errors: expect.stringMatching(/cannot be reached: .*ECONNREFUSED.*\n.*polylogue serve/),
+  });
   expect(stranger).toMatchObject({ code: 1, errors: expect.stringContaining('Set POLYLOGUE_TOKEN') });
   expect(misled).toMatchObject({ code: 2, errors: expect.stringContaining('--url takes') });
 });

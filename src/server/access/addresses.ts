@@ -57,11 +57,15 @@ export function createAddressGuard({ bind, address, port, hosts, origins }: Addr
   const listed = new Set(hosts.map(bareHost).filter(name => !wildcards.has(name)));
   const own = new Set([bareHost(bind), address, ...listed].filter(name => !wildcards.has(name)));
   const pages = new Set([...ownPages({ bind, address, port }), ...origins.flatMap(page => originOf(page) ?? [])]);
+  const isEverywhere = wildcards.has(bareHost(bind));
+  // A page can have its own name pointed at this machine, but no address.
+  const isAddress = (name: string) => isIP(name) !== 0 && !isLoopback(name) && !wildcards.has(name);
+  const isKnown = (name: string) => listed.has(name) || (isEverywhere && isAddress(name));
 
-  /** Behind a proxy that the operator named, the page of the very host that was called; the proxy may say by which scheme. */
-  function isProxied(page: string, host: string, scheme: string | undefined): boolean {
+  /** The page of the very host that was called, an address or one that the operator named; a proxy may say by which scheme. */
+  function isCalled(page: string, host: string, scheme: string | undefined): boolean {
     const { protocol, hostname, host: there } = new URL(page);
-    if (!listed.has(bareHost(hostname)) || URL.parse(`${protocol}//${host}`)?.host !== there) return false;
+    if (!isKnown(bareHost(hostname)) || URL.parse(`${protocol}//${host}`)?.host !== there) return false;
     return scheme === undefined || `${scheme.split(',')[0]?.trim().toLowerCase()}:` === protocol;
   }
 
@@ -69,9 +73,9 @@ export function createAddressGuard({ bind, address, port, hosts, origins }: Addr
     const { host = [], origin = [], 'x-forwarded-proto': [scheme] = [] } = headers;
     const [called = ''] = host;
     const name = host.length === 1 ? hostNameOf(called) : undefined;
-    if (name === undefined || !(isLoopback(name) || own.has(name))) return wrongHost;
+    if (name === undefined || !(isLoopback(name) || own.has(name) || isKnown(name))) return wrongHost;
     const isFrom = (page: string | undefined) =>
-      page !== undefined && (pages.has(page) || isProxied(page, called, scheme));
+      page !== undefined && (pages.has(page) || isCalled(page, called, scheme));
     if (origin.length > 0) return origin.length === 1 && isFrom(originOf(origin[0] ?? '')) ? undefined : wrongOrigin;
     const { 'sec-fetch-site': [site] = [], 'sec-fetch-mode': [mode] = [] } = headers;
     // Whoever follows a link sees what comes; the page that had the link does not.

@@ -12,7 +12,7 @@ import { heldUntilWritten } from './routes.ts';
 const preflight = {
   'Access-Control-Allow-Methods': 'GET, HEAD, POST, DELETE',
   'Access-Control-Allow-Headers':
-    'Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Polylogue-Root',
+    'Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Polylogue-Root, traceparent, tracestate',
   'Access-Control-Max-Age': '600',
 };
 
@@ -219,7 +219,8 @@ interface Call {
 
 /** Who asks; undefined where he did not say so, and `mayBeAnybody`. */
 function callerOf({ tokens, identify }: RouterParts, { headers, socket }: IncomingMessage, mayBeAnybody: boolean) {
-  const isStranger = mayBeAnybody && headers.authorization === undefined && tokens.count() > 0;
+  // What a browser sends along for the password of a proxy is none of our tokens.
+  const isStranger = mayBeAnybody && !/^bearer\b/i.test(headers.authorization ?? '') && tokens.count() > 0;
   return isStranger ? undefined : identify(headers.authorization, socket.remoteAddress);
 }
 

@@ -5,7 +5,7 @@ import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
 import type { ResultStore } from '../access/limits.ts';
 import { type Connection, createAnswers } from '../mcp/connection.ts';
-import { isId } from '../mcp/lines.ts';
+import { isId, refusedMessage } from '../mcp/lines.ts';
 import type { Era, McpOptions } from '../mcp/mcp.ts';
 
 /** More events than these are forgotten, the oldest first; the newest one stays whatever its size, where all sessions have room for it. */
@@ -56,10 +56,11 @@ export function createEventLog(room: ResultStore) {
       while (events.length > 1 && (events.length > limits.events || size > limits.characters)) drop();
       return event.id;
     },
-    getStreamIdForEventId: async (id: string) => after(id).stream,
+    /** The stream that an event belongs to; undefined once it is kept no longer. */
+    streamOf: (id: string) => after(id).stream,
     async replayEventsAfter(id: string, { send }: Parameters<EventStore['replayEventsAfter']>[1]) {
       const { stream, later } = after(id);
-      if (stream === undefined) throw new RangeError('this event is kept no longer');
+      if (stream === undefined) throw new RangeError(forgotten);
       for (const { id: each, message } of later) await send(each, message);
       return stream;
     },
@@ -73,6 +74,8 @@ export function createEventLog(room: ResultStore) {
     answersAfter: (id: string) => after(id).later.flatMap(({ message }) => answered(message)),
   };
 }
+
+const forgotten = 'This event is kept no longer. Send the request again.';
 
 const answered = (message: JSONRPCMessage): RequestId[] =>
   'method' in message || message.id === undefined ? [] : [message.id];
@@ -147,7 +150,16 @@ export async function openSession(options: SessionOptions) {
   const log = createEventLog(room);
   const { connection, opened, resumed, arrived, lose } = createArrivals(clock);
   const server = serverOf({ ...mcp, connection }, 'legacy');
-  const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore: log });
+  const unanswered = new Set<RequestId>();
+  // Told no streams of events, the transport ends the one that is taken up again: its connection may be dead for minutes unnoticed.
+  const eventStore: EventStore = {
+    storeEvent(stream, message) {
+      for (const each of answered(message)) unanswered.delete(each);
+      return log.storeEvent(stream, message);
+    },
+    replayEventsAfter: log.replayEventsAfter,
+  };
+  const transport = new WebStandardStreamableHTTPServerTransport({ sessionIdGenerator: () => id, eventStore });
   transport.onerror = onError;
   await server.connect(transport);
   const { onclose } = transport;
@@ -161,16 +173,23 @@ export async function openSession(options: SessionOptions) {
   return {
     async handle(request: Request, body: unknown) {
       const last = request.method === 'GET' ? request.headers.get('last-event-id') : null;
+      const stream = last === null ? ownStream : log.streamOf(last);
+      if (stream === undefined)
+        return { response: Response.json(refusedMessage(null, -32_000, forgotten), { status: 400 }) };
       const asked = requestIds(body);
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
-      const listens =
-        request.method === 'GET' && (last === null || (await log.getStreamIdForEventId(last)) === ownStream);
+      const listens = request.method === 'GET' && stream === ownStream;
+      if (listens) transport.closeStandaloneSSEStream();
+      for (const each of asked) unanswered.add(each);
       const over = last === null || listens ? opened(asked) : resumed();
       const response = await transport.handleRequest(request, { parsedBody: body });
       return {
         response,
         listens,
-        onWritten(whole: boolean) {
+        onWritten(written: boolean) {
+          // One that was taken up again ends without its answers.
+          const left = asked.filter(each => unanswered.delete(each));
+          const whole = written && left.length === 0;
           over(whole);
           if (!whole) return;
           const answered = last === null ? asked : log.answersAfter(last);

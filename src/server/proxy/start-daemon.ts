@@ -1,11 +1,14 @@
 import { type StdioOptions, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import * as fs from 'node:fs';
-import { request as plainRequest } from 'node:http';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as secureRequest } from 'node:https';
 import { dirname } from 'node:path';
-import { type AppError, configError, errorCode, storageError } from '../../core/errors.ts';
+import { type AppError, configError, errorCode, securityError, storageError } from '../../core/errors.ts';
+import { parsedJson, recordIn, textIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
+import { isLoopback } from '../access/addresses.ts';
+import { bytesWithin } from '../access/limits.ts';
 import { isRunning } from '../daemon/health-file.ts';
 
 /** The token of daemons that were given none, in a file that only their user can read. Errors name the file and what to do. */
@@ -102,25 +105,77 @@ export type Readiness = 'ready' | 'not_ready' | 'absent' | 'other';
 
 const answerMs = 3_000;
 
+/** A proxy between has no daemon behind it at the moment, or none that answers. */
+const proxyStatuses = [502, 503, 504];
+
 /** Asks a daemon whether it takes calls; never rejects. */
-export function readinessOf(url: string): Promise<Readiness> {
-  const { promise, resolve } = Promise.withResolvers<Readiness>();
+export const readinessOf = async (url: string): Promise<Readiness> => (await askReadiness(url)).state;
+
+/** `error` says why for what is `absent` or `other`. */
+function askReadiness(url: string): Promise<{ state: Readiness; error?: AppError }> {
+  const { promise, resolve } = Promise.withResolvers<{ state: Readiness; error?: AppError }>();
   const request = url.startsWith('https:') ? secureRequest : plainRequest;
-  const asked = request(`${url}/readyz`, { timeout: answerMs, headers: { connection: 'close' } }, response => {
+  const options = { signal: AbortSignal.timeout(answerMs), headers: { connection: 'close' } };
+  const asked = request(`${url}/readyz`, options, response => {
     const { statusCode = 0, headers } = response;
     // A web server that answers every path with a page is no daemon.
     const isOurs = headers['content-type']?.startsWith('application/json');
+    const isWaiting = statusCode === 429 || proxyStatuses.includes(statusCode);
+    const state = statusCode === 200 && isOurs ? 'ready' : isWaiting ? 'not_ready' : 'other';
+    if (state === 'other') void refusedBy(url, response).then(error => resolve({ state, error }));
+    else resolve({ state });
     // What else it says nobody reads, however much it is.
-    response.on('error', () => {}).destroy();
-    resolve(statusCode === 200 && isOurs ? 'ready' : statusCode === 503 || statusCode === 429 ? 'not_ready' : 'other');
+    if (state !== 'other') response.on('error', () => {}).destroy();
   });
-  asked.once('timeout', () => {
-    resolve('not_ready');
-    asked.destroy();
-  });
-  asked.once('error', () => resolve('absent'));
+  asked.on('error', error =>
+    resolve(
+      errorCode(error) === 'ABORT_ERR' ? { state: 'not_ready' } : { state: 'absent', error: unreachable(url, error) },
+    ),
+  );
   asked.end();
   return promise;
+}
+
+const maxRefusalBytes = 16_384;
+
+/** What became of a client that was answered so. Ends the connection. */
+export async function refusedBy(url: string, response: IncomingMessage): Promise<AppError> {
+  const { statusCode: status = 0 } = response;
+  const bytes = await bytesWithin(response, maxRefusalBytes).catch(() => undefined);
+  response.destroy();
+  const { message, next } = recordIn(recordIn(parsedJson(bytes?.toString('utf8') ?? '')).error);
+  const said = textIn(message);
+  if (said === '' && !proxyStatuses.includes(status))
+    return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
+      next: 'Set POLYLOGUE_PORT to a port that nobody uses, or name the daemon with --url.',
+    });
+  if (status === 401)
+    return securityError(`The daemon at ${url} does not let this client in: ${said}`, {
+      next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
+    });
+  if (status === 403) return securityError(`The daemon at ${url} refuses: ${said}`, { next: textIn(next) });
+  return storageError('unavailable', `The daemon at ${url} takes no client now: ${said || `HTTP ${status}`}`, {
+    retryable: true,
+    next: textIn(next) || 'Try again later.',
+  });
+}
+
+/** Codes of certificates whose authority this machine does not know. */
+const unknownAuthority = /SELF_SIGNED|UNABLE_TO_(GET_ISSUER|VERIFY)/;
+
+export function unreachable(url: string, cause?: Error): AppError {
+  const start = 'Start one with "polylogue serve", or see with "polylogue status" what runs.';
+  const next = isLoopback(new URL(url).hostname)
+    ? start
+    : 'Check the URL, and ask its operator whether the daemon runs.';
+  const isUntrusted = unknownAuthority.test(errorCode(cause) ?? '');
+  // Where each address of a name refuses, the message of the failure is empty.
+  const why = cause?.message || errorCode(cause);
+  return storageError('unavailable', `The daemon at ${url} cannot be reached${why ? `: ${why}` : ''}.`, {
+    retryable: true,
+    next: isUntrusted ? 'Let NODE_EXTRA_CA_CERTS name the certificate of the authority that signed its own.' : next,
+    cause,
+  });
 }
 
 export interface ReachOptions {
@@ -135,8 +190,8 @@ export interface ReachOptions {
 /** A daemon that is told to stop lets calls end first. */
 const maxMs = 60_000;
 
-/** One that went away is given so long to come back by itself, by whoever looks after it. */
-const returnMs = 3_000;
+/** One that went away is given so long to come back by itself, by whoever looks after it; longer where nobody else can start it. */
+const returnMs = { here: 3_000, elsewhere: 20_000 };
 
 const askEveryMs = 100;
 
@@ -147,7 +202,7 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
   let started: ReturnType<NonNullable<typeof start>>;
   try {
     for (;;) {
-      const state = await readinessOf(url);
+      const { state, error = nobodyReady(url) } = await askReadiness(url);
       if (state === 'ready') return;
       const waited = clock.monotonic() - began;
       const end = started?.daemon.end();
@@ -155,9 +210,9 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
         throw configError(`The daemon that was started ended at once. It said: ${end || 'nothing'}`, {
           next: 'Run "polylogue serve" to see the error.',
         });
-      if (state === 'other' || waited > maxMs) throw unreachable(url, state);
-      if (state === 'absent' && !started && (!again || waited > returnMs)) {
-        if (!start) throw unreachable(url, state);
+      if (state === 'other' || waited > maxMs) throw error;
+      if (state === 'absent' && !started && (!again || waited > returnMs[start ? 'here' : 'elsewhere'])) {
+        if (!start) throw error;
         started = start();
         if (started) onRemark(`No daemon runs at ${url}; one is started (process ${started.daemon.pid}).`);
       }
@@ -168,18 +223,11 @@ export async function reachDaemon(options: ReachOptions, again: boolean, signal:
   }
 }
 
-function unreachable(url: string, state: Readiness): AppError {
-  if (state === 'other') {
-    return configError(`What answers at ${url} is no Polylogue daemon.`, {
-      next: 'Set POLYLOGUE_PORT to a port that nobody uses, or name the daemon with --url.',
-    });
-  }
-  const why = state === 'absent' ? 'Nobody answers' : 'No daemon takes calls';
-  return storageError('unavailable', `${why} at ${url}.`, {
+const nobodyReady = (url: string): AppError =>
+  storageError('unavailable', `No daemon takes calls at ${url}.`, {
     retryable: true,
-    next: 'Start one with "polylogue serve", or see with "polylogue status" what it waits for.',
+    next: 'See with "polylogue status" what it waits for, or ask its operator.',
   });
-}
 
 /** No start takes longer; a lock that is older was left behind. */
 const maxStartMs = 60_000;

@@ -1,12 +1,9 @@
-import type { IncomingMessage } from 'node:http';
 import { type ClientOptions, WebSocket } from 'ws';
-import { z } from 'zod';
-import { type AppError, configError, securityError, storageError } from '../../core/errors.ts';
-import { parsedJson } from '../../core/json.ts';
+import { configError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { keepAlive } from '../access/keep-alive.ts';
-import { bytesWithin } from '../access/limits.ts';
 import { isToken, shortestToken } from '../access/tokens.ts';
+import { refusedBy, unreachable } from './start-daemon.ts';
 
 /** An open connection to a daemon, one JSON-RPC message a text. */
 export type Link = ReturnType<typeof linkOf>;
@@ -48,12 +45,6 @@ const closingMs = 1_000;
 
 const heartbeat = { pingMs: 30_000, silenceMs: 90_000 };
 
-const maxRefusalBytes = 16_384;
-
-const refusalSchema = z.object({ error: z.object({ message: z.string(), next: z.string() }) });
-
-type Refused = z.infer<typeof refusalSchema>['error'];
-
 /** Close codes that say that a message was refused for what it is. */
 const refusals = new Set([1003, 1007, 1008, 1009]);
 
@@ -82,8 +73,8 @@ export async function openWebSocketLink(
   const socket = new WebSocket(`${url.replace(/^http/, 'ws')}/ws`, 'mcp', options);
   let trouble: string | undefined;
   socket.once('unexpected-response', (request, response) => {
-    refusalIn(response)
-      .then(refusal => reject(refusedBy(url, response.statusCode ?? 0, refusal)))
+    refusedBy(url, response)
+      .then(reject)
       .finally(() => request.destroy());
   });
   socket.on('error', error => {
@@ -121,31 +112,3 @@ const linkOf = (socket: WebSocket, clock: Pick<Clock, 'after'>) => ({
     clock.after(closingMs, () => socket.terminate());
   },
 });
-
-/** What a daemon says of its refusal; undefined where it is none of a daemon. */
-async function refusalIn(response: IncomingMessage): Promise<Refused | undefined> {
-  const bytes = await bytesWithin(response, maxRefusalBytes).catch(() => undefined);
-  return refusalSchema.safeParse(parsedJson(bytes?.toString('utf8') ?? '')).data?.error;
-}
-
-function refusedBy(url: string, status: number, refusal: Refused | undefined): AppError {
-  if (!refusal)
-    return configError(`What answers at ${url} is no Polylogue daemon (HTTP ${status}).`, {
-      next: 'Set POLYLOGUE_PORT to a free port, or name the daemon with --url.',
-    });
-  const { message, next } = refusal;
-  if (status === 401)
-    return securityError(`The daemon at ${url} does not let this client in: ${message}`, {
-      next: 'Set POLYLOGUE_TOKEN to a token that it knows; of a daemon of another user, choose another POLYLOGUE_PORT.',
-    });
-  if (status === 403) return securityError(`The daemon at ${url} refuses: ${message}`, { next });
-  const now = `The daemon at ${url} takes no client now: ${message}`;
-  return storageError('unavailable', now, { retryable: true, next });
-}
-
-const unreachable = (url: string, cause?: Error): AppError =>
-  storageError('unavailable', `The daemon at ${url} cannot be reached${cause ? `: ${cause.message}` : ''}.`, {
-    retryable: true,
-    next: 'See whether it runs: polylogue status',
-    cause,
-  });

@@ -100,4 +100,15 @@ describe('the address guard', () => {
     expect(verdict(proxied, ['xpoly.example.org'])).toBe('host');
     expect(verdict(proxied, ['0.0.0.0:8765'])).toBe('host');
   });
+
+  test.each([['10.0.0.1:8765'], ['[fd00::2]:8765']])(
+    'lets programs and its own page in at %s where it listens on all',
+    host => {
+      expect(verdict(proxied, [host])).toBe('passes');
+      expect(verdict(proxied, [host], [`http://${host}`])).toBe('passes');
+      for (const page of ['http://10.0.0.9:8765', `http://${host}1`, 'http://evil.example', 'http://127.0.0.2:8765'])
+        expect(verdict(proxied, [host], [page]), page).toBe('origin');
+      expect(verdict(proxied, ['127.0.0.2:8765'], ['http://127.0.0.2:8765'])).toBe('origin');
+    },
+  );
 });

@@ -49,6 +49,13 @@ describe('signing in', () => {
     expect([entered.status, entered.headers.get('location')]).toEqual([303, `/threads/${thread}?from=1`]);
   });
 
+  it('is open to a browser that sends the password of a proxy before it', async () => {
+    const headers = { authorization: `Basic ${btoa('proxy:password')}` };
+    expect((await plain('/login', { headers })).status).toBe(200);
+    expect((await signIn(tokens.alice, { headers })).status).toBe(303);
+    expect((await plain('/metrics', { headers })).status).toBe(401);
+  });
+
   it('gives a cookie without the token, which no script reads and no other site sends', async () => {
     const cookie = cookieIn(await signIn(tokens.alice), 'polylogue_session');
     expect(cookie).toMatch(/^polylogue_session=[\w-]+; Path=\/; HttpOnly; SameSite=Strict$/);

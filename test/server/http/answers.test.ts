@@ -87,7 +87,7 @@ describe('a web page', () => {
       const { status, headers } = await preflight(path, page);
       expect([status, headers.get('access-control-allow-origin'), headers.get('vary')]).toEqual([204, page, 'Origin']);
       expect(headers.get('access-control-allow-methods')).toContain('DELETE');
-      for (const name of ['Authorization', 'Content-Type', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'Mcp-Method'])
+      for (const name of ['Authorization', 'Content-Type', 'Mcp-Session-Id', 'MCP-Protocol-Version', 'traceparent'])
         expect(headers.get('access-control-allow-headers')).toContain(name);
     }
     const { status, headers } = await ask('/api/tools/echo', post({ Origin: page, ...token }));

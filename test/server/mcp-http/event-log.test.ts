@@ -18,9 +18,9 @@ describe('what was sent in a session', () => {
     await log.storeEvent('b', answer(2));
     await log.storeEvent('a', answer(1));
     expect(await eventsAfter(log, first)).toEqual([answer(1)]);
-    expect(await log.getStreamIdForEventId(first)).toBe('a');
+    expect(log.streamOf(first)).toBe('a');
     expect(log.answersAfter(first)).toEqual([1]);
-    expect(await log.getStreamIdForEventId('99')).toBeUndefined();
+    expect(log.streamOf('99')).toBeUndefined();
     await expect(eventsAfter(log, '99')).rejects.toThrow(RangeError);
   });
 
@@ -30,7 +30,7 @@ describe('what was sent in a session', () => {
     await log.storeEvent('a', answer(1));
     const other = await log.storeEvent('b', said('two'));
     log.forget([1, 7]);
-    expect(await log.getStreamIdForEventId(first)).toBeUndefined();
+    expect(log.streamOf(first)).toBeUndefined();
     expect(await eventsAfter(log, other)).toEqual([]);
     log.forget([]);
     expect(log.size()).toBe(JSON.stringify(said('two')).length);
@@ -42,7 +42,7 @@ describe('what was sent in a session', () => {
     expect(log.size()).toBeLessThanOrEqual(1_048_576);
     const last = await log.storeEvent('a', answer(1, 'x'.repeat(3_000_000)));
     expect(log.size()).toBeGreaterThan(3_000_000);
-    expect(await log.getStreamIdForEventId(last)).toBe('a');
+    expect(log.streamOf(last)).toBe('a');
     await log.storeEvent('a', said('y'));
     expect(log.size()).toBeLessThan(1_000);
   });
@@ -55,7 +55,7 @@ describe('what was sent in a session', () => {
     expect(kept()).toBeLessThanOrEqual(10_000);
     expect(kept()).toBeGreaterThan(8_000);
     const huge = await logs[0]!.storeEvent('a', answer(1, 'x'.repeat(20_000)));
-    expect(await logs[0]!.getStreamIdForEventId(huge)).toBeUndefined();
+    expect(logs[0]!.streamOf(huge)).toBeUndefined();
     for (const log of logs) log.close();
     expect(kept()).toBe(0);
     // A stream that ends behind its session leaves nothing.

@@ -107,6 +107,7 @@ async function client(at: TestDaemon) {
           signal,
         ),
       ),
+    listen: (signal: AbortSignal) => at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', ...session } }),
     resume: (lastEvent: string) =>
       readStream(signal =>
         at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', 'last-event-id': lastEvent, ...session } }),
@@ -164,6 +165,30 @@ describe.each([
     expect(await chat(asked).reply).toMatchObject({ content: 'A hole.' });
   });
 
+  it('is answered on the stream that resumes it before the server knows that the one before is lost', async () => {
+    const answer = thinking('A hinge.', 'A hole.');
+    const asked = question();
+    const { chat, resume } = await client(one);
+    const first = chat(asked);
+    await billed(asked);
+    const resumed = resume(await first.lastEvent());
+    await expect(first.reply).rejects.toThrow('no result');
+    answer();
+    expect(await resumed.reply).toMatchObject({ isError: false, content: 'A hinge.' });
+    expect(bills(asked)).toBe(1);
+    await settle();
+    expect(await chat(asked).reply).toMatchObject({ content: 'A hole.' });
+  });
+
+  it('leaves the stream of other messages to who asks for it last', async () => {
+    const { listen, resume } = await client(one);
+    const stop = new AbortController();
+    const [first, second] = [await listen(stop.signal), await listen(stop.signal)];
+    expect([first.status, second.status, await first.text()]).toEqual([200, 200, '']);
+    stop.abort();
+    await expect(resume('999').reply).rejects.toThrow('kept no longer');
+  });
+
   it('is one bill where the resumed stream breaks, too, and its answer comes in between', async () => {
     const answer = thinking('A hinge.');
     const asked = question();
@@ -182,21 +207,27 @@ describe.each([
     expect(bills(asked)).toBe(1);
   });
 
-  it('goes on while a stream resumes it, and ends at its vendor once that broke for longer than its grace', async () => {
-    thinking('A hinge.');
-    const asked = question();
-    const { chat, resume } = await client(hasty);
-    const first = chat(asked);
-    await billed(asked);
-    const lastEvent = await first.lastEvent();
-    first.cut();
-    const second = resume(lastEvent);
-    await new Promise(resolve => setTimeout(resolve, 4_500));
-    const [request] = vendor.requests.filter(({ canonical }) => canonical.includes(asked.prompt));
-    expect(request?.wasAborted()).toBe(false);
-    second.cut();
-    await expect.poll(() => request?.wasAborted(), { timeout: 20_000 }).toBe(true);
-  });
+  it.each([
+    ['after its own was cut', true],
+    ['while its own seems open', false],
+  ])(
+    'goes on while a stream resumes it %s, and ends at its vendor once that broke for longer than its grace',
+    async (_how, isCut) => {
+      thinking('A hinge.');
+      const asked = question();
+      const { chat, resume } = await client(hasty);
+      const first = chat(asked);
+      await billed(asked);
+      const lastEvent = await first.lastEvent();
+      if (isCut) first.cut();
+      const second = resume(lastEvent);
+      await new Promise(resolve => setTimeout(resolve, 4_500));
+      const [request] = vendor.requests.filter(({ canonical }) => canonical.includes(asked.prompt));
+      expect(request?.wasAborted()).toBe(false);
+      second.cut();
+      await expect.poll(() => request?.wasAborted(), { timeout: 20_000 }).toBe(true);
+    },
+  );
 
   it('is one bill where it is resumed and sent again', async () => {
     const answer = thinking('A hinge.');

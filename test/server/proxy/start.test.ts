@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
+import { createServer as createSecureServer } from 'node:https';
 import { PassThrough } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { runProxy } from '../../../src/server/proxy/proxy.ts';
@@ -74,6 +76,66 @@ describe('reaching a daemon', () => {
     const statuses = [503, 503];
     await reachDaemon({ url: await answering(statuses), clock, onRemark }, false, signal);
     expect(statuses).toEqual([]);
+  });
+
+  it('waits for one behind a proxy that has none at the moment', async () => {
+    const statuses = [502, 504];
+    const url = await answering(statuses, 'text/html');
+    // In the end a page comes, which is no daemon's.
+    await expect(reachDaemon({ url, clock, onRemark }, false, signal)).rejects.toMatchObject({ kind: 'config' });
+    expect(statuses).toEqual([]);
+  });
+
+  it('waits longer for one that went away and that it may not start', async () => {
+    const port = await freePort();
+    let seconds = 0;
+    const patient = {
+      monotonic: () => seconds * 1_000,
+      async sleep() {
+        seconds += 1;
+        if (seconds === 10)
+          server = createServer(
+            (_request, response) => void response.writeHead(200, { 'content-type': 'application/json' }).end(),
+          ).listen(port, '127.0.0.1');
+        if (seconds === 10 && server) await once(server, 'listening');
+      },
+    };
+    await reachDaemon({ url: `http://127.0.0.1:${port}`, clock: patient, onRemark }, true, signal);
+    expect(seconds).toBe(10);
+  });
+
+  it('hands on why one refuses it', async () => {
+    const error = { class: 'host', message: 'The Host header names none.', next: 'Call it by its address.' };
+    const port = await freePort();
+    server = createServer((_request, response) => void response.writeHead(403).end(JSON.stringify({ error }))).listen(
+      port,
+      '127.0.0.1',
+    );
+    await once(server, 'listening');
+    await expect(
+      reachDaemon({ url: `http://127.0.0.1:${port}`, clock, onRemark }, false, signal),
+    ).rejects.toMatchObject({
+      kind: 'security',
+      message: expect.stringContaining(error.message),
+      details: { next: error.next },
+    });
+  });
+
+  it('says that nobody whom it trusts signed a certificate, and what to do', async () => {
+    const [key, cert] = [home.path('key.pem'), home.path('cert.pem')];
+    const subject = ['-nodes', '-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1'];
+    execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', ...subject, '-keyout', key, '-out', cert], {
+      stdio: 'ignore',
+    });
+    const port = await freePort();
+    server = createSecureServer({ key: await readFile(key), cert: await readFile(cert) }).listen(port, '127.0.0.1');
+    await once(server, 'listening');
+    await expect(
+      reachDaemon({ url: `https://127.0.0.1:${port}`, clock, onRemark }, false, signal),
+    ).rejects.toMatchObject({
+      message: expect.stringContaining('self-signed certificate'),
+      details: { next: expect.stringContaining('NODE_EXTRA_CA_CERTS') },
+    });
   });
 
   it('says so where something else answers, or nobody may be started', async () => {
