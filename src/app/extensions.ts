@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import type { ToolDefinition } from '../calls/tool.ts';
-import { configError } from '../core/errors.ts';
-import { recordIn } from '../core/json.ts';
+import { AppError, asError, configError, isAppError } from '../core/errors.ts';
+import { isRecord, jsonOf, recordIn } from '../core/json.ts';
 import type { ProviderDefinition } from '../models/provider.ts';
 import type { StoreDefinition } from '../storage/store.ts';
 import { isProvider, isStore, isTool } from './stores.ts';
@@ -36,10 +36,29 @@ export function loadExtensions(names: readonly string[], home: string, given: Ex
   });
   const all: Extensions[] = [given, ...found];
   return {
-    tools: all.flatMap(({ tools = [] }) => tools),
+    tools: all.flatMap(({ tools = [] }) => tools.map(guarded)),
     providers: all.flatMap(({ providers = [] }) => providers),
     stores: all.flatMap(({ stores = [] }) => stores),
   };
+}
+
+/** A tool from outside: where it throws, or brings something else than a reply, that is told as its failure and not as ours. */
+function guarded(tool: ToolDefinition): ToolDefinition {
+  const { name, mode } = tool;
+  if (mode.kind !== 'action') return tool;
+  const run: typeof mode.run = async (args, context) => {
+    try {
+      const document: unknown = await mode.run(args, context);
+      if (isRecord(document)) return jsonOf(document);
+      throw new TypeError('its "run" has to return an object');
+    } catch (cause) {
+      if (isAppError(cause)) throw cause;
+      const next = 'Fix the tool: it is defined by an extension or by the program that uses Polylogue.';
+      const details = { code: 'INTERNAL_SERVER_ERROR', class: 'tool', next, cause } as const;
+      throw new AppError('bug', `The tool "${name}" failed: ${asError(cause).message}`, details);
+    }
+  };
+  return { ...tool, mode: { kind: 'action', run } };
 }
 
 function load(name: string, home: string): Record<string, unknown> {

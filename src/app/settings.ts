@@ -60,7 +60,7 @@ export async function loadAppConfig(sources: Omit<ConfigSources<typeof tables>, 
   const readEndpoints = first.namesEndpoints ? (await import('../config/endpoints.ts')).readOwnEndpoints : undefined;
   const load = (known: Extensions) => loadConfig({ ...sources, readEndpoints, tables: tablesWith(known) });
   const names = first.values.app.extensions ?? [];
-  if (names.length === 0) return { config: load(given), extensions: given };
+  if (names.length === 0 && !given.tools) return { config: load(given), extensions: given };
   const { loadExtensions } = await import('./extensions.ts');
   const all = loadExtensions(names, first.home, given);
   return { config: load(all), extensions: all };

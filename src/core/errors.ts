@@ -79,7 +79,8 @@ const marker = Symbol.for('polylogue.error');
 
 /** The one error of the product. Anything else that is thrown is a bug of ours and is reported as one. */
 export class AppError extends Error {
-  readonly [marker] = true;
+  /** Where an error is printed, whatever a bundler calls the class. */
+  static override readonly name = 'AppError';
   /** Who must act. */
   readonly kind: ErrorKind;
   /** Code, class, next step and facts of the failure. */
@@ -87,7 +88,9 @@ export class AppError extends Error {
 
   /** `message`: what failed and why, in one sentence; `details.cause` becomes the error's `cause`. */
   constructor(kind: ErrorKind, message: string, details: ErrorDetails) {
-    super(message, { cause: details.cause });
+    super(message, details.cause === undefined ? {} : { cause: details.cause });
+    // Where errors are printed, it is not.
+    Object.defineProperty(this, marker, { value: true });
     this.name = 'AppError';
     this.kind = kind;
     this.details = details;

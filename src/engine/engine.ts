@@ -131,7 +131,8 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       const parsed = { reqId, request: asked, signal, progress, startedAt, tool, args, common, warnings };
       reply = await execute(tool.mode.kind, tool.mode, parsed, { ...services, replyTokens });
     } catch (error) {
-      if (!isAppError(error)) emit({ type: 'warning', reqId, where: toolName, message: stackOf(error) });
+      const unforeseen = isAppError(error) ? error.kind === 'bug' && error.cause : error;
+      if (unforeseen) emit({ type: 'warning', reqId, where: toolName, message: stackOf(unforeseen) });
       reply = errorReply(error, { toolName, reqId });
     }
     const billed = meter.end(reqId);
@@ -218,6 +219,7 @@ export const routeSent = (
     category: hasTools ? 'extended_reasoning' : 'balanced',
     needs: { window: tokens },
     avoid: model => hasTools && !model.tools,
+    lacks: hasTools ? 'call tools' : undefined,
   });
 
 /** Tells the observers what a call is about: at once, and with its thread when that is known. */

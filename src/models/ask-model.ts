@@ -1,6 +1,5 @@
 import type { LanguageModelV4CallOptions } from '@ai-sdk/provider';
 import type { ThreadId } from '../core/ids.ts';
-import type { JsonObject } from '../core/json.ts';
 import type { Message, SaidPart } from '../core/message.ts';
 import type { Candidate, ModelInfo } from '../core/model.ts';
 import type { AttemptRecord, Citation, ToolCallRecord } from '../core/thread.ts';
@@ -40,7 +39,7 @@ export interface ToolSpec {
   name: string;
   description: string;
   /** JSON Schema of the arguments. */
-  inputSchema: JsonObject & { type: 'object' };
+  inputSchema: Readonly<Record<string, unknown>>;
 }
 
 export interface ModelQuestion {
@@ -75,7 +74,7 @@ export interface ModelQuestion {
   /** Of the likeliest words, above 0 and at most 1; left out where the model takes no temperature either. */
   topP?: number;
   /** As a program of the AI SDK set it; what a vendor does not take is left out, with a warning. */
-  program?: Pick<LanguageModelV4CallOptions, 'responseFormat' | 'stopSequences' | 'seed'>;
+  program?: Pick<LanguageModelV4CallOptions, 'responseFormat' | 'stopSequences' | 'seed' | 'toolChoice'>;
   cacheKey?: string;
   /** Absent: the policy's own limits for the model. */
   limits?: Partial<CallLimits>;

@@ -388,7 +388,13 @@ export function shownFiles(text: string): ShownFile[] {
 }
 
 /** Warnings for what a program of the AI SDK set and a model of our own does not take. */
-export const notTaken = ({ responseFormat, stopSequences, seed }: LanguageModelV4CallOptions): SharedV4Warning[] =>
-  Object.entries({ responseFormat: responseFormat?.type === 'json' || undefined, stopSequences, seed }).flatMap(
-    ([feature, value]) => (value === undefined ? [] : [{ type: 'unsupported' as const, feature }]),
-  );
+export function notTaken({ responseFormat, stopSequences, seed, toolChoice }: LanguageModelV4CallOptions) {
+  const json = responseFormat?.type === 'json' || undefined;
+  const set = { responseFormat: json, stopSequences, seed, toolChoice: forcedChoice(toolChoice) };
+  const features = Object.entries(set).flatMap(([feature, value]) => (value === undefined ? [] : [feature]));
+  return features.map((feature): SharedV4Warning => ({ type: 'unsupported', feature }));
+}
+
+/** A choice that has the model call a tool, whether it likes to or not. */
+export const forcedChoice = (choice: LanguageModelV4CallOptions['toolChoice']) =>
+  choice?.type === 'required' || choice?.type === 'tool' ? choice : undefined;

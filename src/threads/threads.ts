@@ -195,24 +195,35 @@ export interface Addition
 
 export type Threads = ReturnType<typeof createThreads>;
 
-/** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
-export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions) {
-  const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
-  /** A process that never writes leaves the store as it is. */
-  let isPruning = false;
-  const holder = random.uuid();
-  const exclusively = createThreadLocks({ store, clock, emit, holder });
-  const late = createLateAnswers(clock, emit, exclusively);
-  const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
-
-  /** Takes what expired out of the store, once a day for as long as the process lives, and never in anybody's way. */
+/** Takes what expired out of the store, once a day until it is closed, and never in anybody's way. */
+function createPruning(store: Store, clock: Clock, emit: Emit) {
+  let stop: (() => void) | undefined;
+  let isClosed = false;
   function pruneIn(ms: number): void {
-    isPruning = true;
-    clock.after(ms, async () => {
+    if (isClosed) return;
+    stop = clock.after(ms, async () => {
       await store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
       pruneIn(everyMs);
     });
   }
+  return {
+    /** Called with each write: a process that never writes leaves the store as it is. */
+    begin: () => stop ?? pruneIn(firstAfterMs),
+    close() {
+      isClosed = true;
+      stop?.();
+    },
+  };
+}
+
+/** The threads of a store, as calls use them: found or refused by name, worked on by one call at a time. */
+export function createThreads({ store, clock, random, emit, timeoutHours }: ThreadsOptions) {
+  const lifetimeMs = (timeoutHours ?? store.defaultTimeoutHours) * 3_600_000;
+  const pruning = createPruning(store, clock, emit);
+  const holder = random.uuid();
+  const exclusively = createThreadLocks({ store, clock, emit, holder });
+  const late = createLateAnswers(clock, emit, exclusively);
+  const load = (id: ThreadId, owner: string) => loadThread(store, id, owner, clock.now());
 
   function touch(thread: Pick<Thread, 'seq'>): Pick<ThreadChange, 'baseSeq' | 'holder' | 'updatedAt' | 'expiresAt'> {
     const now = clock.now();
@@ -236,8 +247,11 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
     /** Milliseconds that a thread lives after its last use. */
     lifetimeMs,
     exclusively,
-    /** Stores what a store that failed could not take so far. */
-    close: late.close,
+    /** Stores what a store that failed could not take so far, and takes nothing more out of it. */
+    close() {
+      pruning.close();
+      return late.close();
+    },
     newExchange: () => exchangeId(random.uuid()),
 
     /** A new thread; nothing is stored before its first exchange. */
@@ -280,7 +294,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       // A thread is stored with its first exchange, so one without a turn is in no store yet.
       const created = thread.seq === 0 ? store.create(headOf(thread)) : undefined;
       const [seq] = await Promise.all([store.commit(thread.id, change), created]);
-      if (!isPruning) pruneIn(firstAfterMs);
+      pruning.begin();
       return withChange(thread, change, seq);
     },
 

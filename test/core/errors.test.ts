@@ -1,5 +1,6 @@
+import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
-import { asError } from '../../src/core/errors.ts';
+import { asError, inputError, isAppError } from '../../src/core/errors.ts';
 
 it.each([
   ['a text', 'a text'],
@@ -9,4 +10,13 @@ it.each([
   [Symbol('odd'), 'Symbol(odd)'],
 ])('whatever is thrown is an error that says it: %o', (thrown, message) => {
   expect(asError(thrown).message).toBe(message);
+});
+
+it('an error of ours is printed without what says nothing', () => {
+  const error = inputError('Wrong.', { next: 'Correct it.' });
+  expect(isAppError(error)).toBe(true);
+  const printed = inspect(error);
+  expect(printed).toContain('Correct it.');
+  expect(printed).not.toMatch(/Symbol|undefined/);
+  expect(inspect(inputError('Wrong.', { cause: new Error('why') }))).toContain('[cause]: Error: why');
 });

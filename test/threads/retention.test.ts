@@ -28,7 +28,7 @@ function longLived() {
     return threads.add(threads.start(place, 'chat'), exchange, { turns, status: 'done' });
   };
   const stored = async () => (await store.list({ owner: 'local', limit: 99, now: 0 })).length;
-  return { store, clock, warnings, write, stored };
+  return { store, clock, warnings, write, stored, close: threads.close };
 }
 
 describe('a process that lives for long', () => {
@@ -61,6 +61,19 @@ describe('a process that lives for long', () => {
     Object.assign(store, { prune: real });
     await clock.advance(24 * hour);
     expect(await stored()).toBe(1);
+  });
+
+  it.each([
+    ['before the first time', 1_000],
+    ['later', 48 * hour],
+  ])('leaves no timer behind that would hold it in memory when it is closed %s', async (_when, ms) => {
+    const { clock, warnings, write, close } = longLived();
+    await write();
+    await clock.advance(ms);
+    await close();
+    expect(clock.pending()).toBe(0);
+    await clock.advance(48 * hour);
+    expect(warnings).toEqual([]);
   });
 
   it('leaves the store alone until it writes itself', async () => {

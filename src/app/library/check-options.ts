@@ -12,10 +12,18 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
+/** A schema of zod or valibot has a `type` too, and means nothing to a vendor. What these make of it for JSON has properties. */
+const jsonSchema = z
+  .custom(
+    value => !isRecord(value) || !('~standard' in value) || 'properties' in value,
+    'expected JSON Schema, as z.toJSONSchema(schema) makes it',
+  )
+  .pipe(z.looseObject({ type: z.literal('object') }));
+
 const toolMembers = {
   name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
   description: z.string(),
-  inputSchema: z.looseObject({ type: z.literal('object') }),
+  inputSchema: jsonSchema,
   effect: z.enum(['read', 'write', 'run', 'network']),
   ms: count,
   check: listener,

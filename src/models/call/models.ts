@@ -176,7 +176,10 @@ export function createModelService(options: ModelServiceOptions) {
     /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
     caches: async () => (state ? shownCaches(state, clock) : []),
     /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
-    close: async () => void (await Promise.all([resilience.settled(), connection.close()])),
+    async close() {
+      sources.close();
+      await Promise.all([resilience.settled(), connection.close()]);
+    },
     /** Questions to models that run in this process, and that wait for a place. */
     load: () => resilience.limiter.depth(),
     /** How providers and models do, as far as this process and those it shares a store with have found out. */

@@ -16,6 +16,7 @@ import type {
 import { isRecord, type JsonObject, jsonOf, recordIn } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
+import { forcedChoice } from '../provider.ts';
 import type { AssistantPart } from './repair-history.ts';
 
 /** A question of a program that speaks to models by the AI SDK. */
@@ -127,7 +128,6 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
     reasoning: reasoning !== 'provider-default' && reasoning,
     // The SDK itself names its version there.
     headers: Object.keys(headers).some(name => name.toLowerCase() !== 'user-agent'),
-    toolChoice: toolChoice?.type === 'required' || toolChoice?.type === 'tool',
     'tools of providers': own.length < tools.length,
     'strict tools': own.some(({ strict }) => strict),
     'examples of tools': own.some(({ inputExamples }) => inputExamples),
@@ -141,7 +141,7 @@ function questionOf(options: LanguageModelV4CallOptions): { question: ServedQues
       return { name, description, inputSchema: { ...jsonObject(inputSchema), type: 'object' as const } };
     }),
     ...(toolChoice?.type === 'none' && { toolChoice: toolChoice.type }),
-    program: { responseFormat, stopSequences, seed },
+    program: { responseFormat, stopSequences, seed, ...(own.length > 0 && { toolChoice: forcedChoice(toolChoice) }) },
     ...{ maxOutputTokens, temperature, topP, signal: abortSignal ?? new AbortController().signal },
   };
   const details = 'Polylogue left it out.';
@@ -168,10 +168,13 @@ function partOf(part: LanguageModelV4TextPart | LanguageModelV4FilePart, left: S
 const bytesOf = ({ data }: SharedV4FileDataData): Uint8Array =>
   typeof data === 'string' ? Buffer.from(data, 'base64') : data;
 
+/** Media types of text, parameters aside. */
+const textKinds = /^(text\/|application\/([\w.-]+\+)?(json|xml|yaml|x-yaml|toml|javascript|x-sh|sql)(;|$))/i;
+
 /** A file where only text can stand. */
 function textOfFile({ data, mediaType }: Pick<LanguageModelV4FilePart, 'data' | 'mediaType'>, left: Set<string>) {
   if (data.type === 'text') return data.text;
-  if (data.type === 'data' && mediaType.startsWith('text/')) return Buffer.from(bytesOf(data)).toString();
+  if (data.type === 'data' && textKinds.test(mediaType)) return Buffer.from(bytesOf(data)).toString();
   left.add(`file ${mediaType}`);
   return `[A file (${mediaType}) was left out.]`;
 }

@@ -212,6 +212,8 @@ export function createModelSources(parts: SourceParts) {
         listings: createListings({ connection, settings, clock, emit }),
         mayAsk: () => false,
       })(),
+    /** Nobody is asked for a list any more. */
+    close: listings.close,
     route: createRoute({ roster, listings, definitions, policy, mayAsk }),
     /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
     explain: async (request: ModelRequest) => explainRoute(request, await rosterAtHand(), policy),

@@ -48,6 +48,11 @@ export interface ListingParts {
 /** The live lists of all providers, each asked for when it is needed and kept for a day. */
 export type Listings = ReturnType<typeof createListings>;
 
+interface Parts extends ListingParts {
+  /** Aborted when nobody is to be asked any more, and nothing to be kept or told. */
+  over: AbortSignal;
+}
+
 interface State {
   listing?: Listing;
   /** Reading what another process, or an earlier one, kept. */
@@ -59,7 +64,9 @@ interface State {
   triedAt?: number;
 }
 
-export function createListings(parts: ListingParts) {
+export function createListings(given: ListingParts) {
+  const over = new AbortController();
+  const parts: Parts = { ...given, over: over.signal };
   const states = new Map<string, State>();
 
   const stateOf = async (definition: ProviderDefinition): Promise<State> => {
@@ -108,18 +115,19 @@ export function createListings(parts: ListingParts) {
       state.isDue = true;
       parts.clock.after(aheadMs, () => {
         state.isDue = false;
-        void current(definition);
+        if (!over.signal.aborted) void current(definition);
       });
     },
+    close: () => over.abort(),
   };
 }
 
-async function ask(parts: ListingParts, definition: ProviderDefinition, state: State): Promise<Listing> {
+async function ask(parts: Parts, definition: ProviderDefinition, state: State): Promise<Listing> {
   const { connection, clock } = parts;
   let signal: AbortSignal | undefined;
   try {
     const { list } = await connection(definition.id);
-    signal = AbortSignal.timeout(patienceMs);
+    signal = AbortSignal.any([AbortSignal.timeout(patienceMs), parts.over]);
     const models = list && (await orAbort(list(signal), signal));
     const at = clock.storeTime();
     state.listing = { models: (models ?? []).slice(0, maxModels).flatMap(sound), at, complete: models !== undefined };
@@ -162,7 +170,7 @@ const keptSchema = () =>
 /** A list that is too old to be believed is still the best guess while its vendor does not answer. */
 const keptForMs = 30 * freshMs;
 
-async function load(parts: ListingParts, definition: ProviderDefinition, state: State) {
+async function load(parts: Parts, definition: ProviderDefinition, state: State) {
   const { settings, clock } = parts;
   if (definition.listDecides) return;
   try {
@@ -177,7 +185,7 @@ async function load(parts: ListingParts, definition: ProviderDefinition, state: 
   }
 }
 
-async function keep(parts: ListingParts, definition: ProviderDefinition, { models, at = 0 }: Listing) {
+async function keep(parts: Parts, definition: ProviderDefinition, { models, at = 0 }: Listing) {
   const key = keyOf(definition, parts.settings(definition.id));
   try {
     await parts.state?.change(key, keptForMs, () => jsonOf({ at, models }));
@@ -187,8 +195,9 @@ async function keep(parts: ListingParts, definition: ProviderDefinition, { model
   }
 }
 
-const warn = ({ emit }: ListingParts, { id }: ProviderDefinition, message: string): void =>
-  emit({ type: 'warning', where: `models of ${id}`, message });
+function warn({ emit, over }: Parts, { id }: ProviderDefinition, message: string): void {
+  if (!over.aborted) emit({ type: 'warning', where: `models of ${id}`, message });
+}
 
 /** Of another key or address, another list; neither can be read from it. */
 function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {

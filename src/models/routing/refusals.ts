@@ -117,7 +117,9 @@ export function nothingAllowedError(eligible: EligibleModels): AppError {
     const next = eligible.policy.offline
       ? 'Offline models only echo their input. Set a provider key and start without --offline.'
       : 'Set the key of a provider whose models support it, or name a model.';
-    return notFound('No allowed model can do this.', 'unmet_needs', next);
+    const { lacks } = eligible.request;
+    const message = `No allowed model ${lacks === undefined ? 'can do this' : `is known to ${lacks}`}.`;
+    return notFound(message, 'unmet_needs', next);
   }
   if (eligible.roster.models.some(model => isRestriction(eligible.refusal(model)))) {
     const next = 'Ask the operator to widen the allow-list, the deny list or the local-only rule.';

@@ -17,6 +17,8 @@ export interface ModelRequest {
   from?: { provider: string; always: boolean };
   /** Models that are not to be chosen; one that is named is taken all the same. */
   avoid?(model: ModelInfo): boolean;
+  /** What those that are avoided cannot do, for who is refused: `call tools`. Absent: it is not said. */
+  lacks?: string | undefined;
   /** Models that fail at this moment: chosen only after all others. */
   ailing?(model: ModelInfo): boolean;
   /**

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { z } from 'zod';
 import { createReader } from '../../../scripts/generate/library-declarations.ts';
 import { checkAnswer, checkOptions, checkSettings } from '../../../src/app/library/check-options.ts';
 import { isAppError } from '../../../src/core/errors.ts';
@@ -68,6 +69,11 @@ it.each(taken)('$call knows every member of $type, and refuses each with a slip 
 
 it.each([
   ['tools.0', 'send', { message: 'x', tools: [{ ...tool, inputShema: {} }] }],
+  [
+    'tools.0.inputSchema: expected JSON Schema, as z.toJSONSchema(schema) makes it',
+    'send',
+    { message: 'x', tools: [{ ...tool, inputSchema: z.object({ city: z.string() }) }] },
+  ],
   ['the same name', 'send', { message: 'x', tools: [tool, tool] }],
   ['the same name', 'send', { message: 'x', tools: [{ ...tool, name: 'read_file' }, 'read_file'] }],
   [
@@ -110,6 +116,7 @@ it.each([
 });
 
 it.each<[what: string, given: object]>([
+  ['schemas as zod makes them', { tools: [{ ...tool, inputSchema: z.toJSONSchema(z.object({})) }] }],
   ['tools with members of their own', { tools: [{ ...tool, db: {}, pool: {} }] }],
   ['tools of Polylogue by two of their names', { tools: ['reads', 'read_file', 'read_file'] }],
 ])('takes %s', (_what, given) => {

@@ -276,10 +276,16 @@ describe('what is left out of a question', () => {
     [['file application/pdf'], { messages: [{ role: 'user', content: [file('application/pdf', '%PDF-1.7')] }] }],
     [[], { messages: [{ role: 'user', content: [file('text/csv', 'a;b'), { type: 'image', image: png }] }] }],
     [
+      [],
+      {
+        messages: [{ role: 'user', content: [file('application/json', '{}'), file('application/vnd.x+xml', '<a/>')] }],
+      },
+    ],
+    [
       ['reasoning of another'],
       { messages: [user('Go.'), { role: 'assistant', content: [{ type: 'reasoning', text: 'Hm.' }] }] },
     ],
-    [['file image/png', 'toolChoice', 'strict', 'examples'], { messages: shot, tools, toolChoice: 'required' }],
+    [['file image/png', 'strict', 'examples'], { messages: shot, tools, toolChoice: 'required' }],
   ])('is told, of an answer and of a stream: %j', async (told, given) => {
     const { languageModel } = await rig.open();
     rig.vendor().byDefault({ answer: 'Noted.', calls: given.tools ? [{ name: 'shot', args: {} }] : [] });
@@ -298,6 +304,25 @@ describe('what is left out of a question', () => {
       expect(warnings).toHaveLength(told.length);
       for (const one of told) expect(warnings).toContainEqual(expect.stringContaining(one));
     }
+  });
+
+  it('is no call that the program wants to have made', async () => {
+    const { languageModel } = await rig.open();
+    rig.vendor().byDefault({ calls: [{ name: 'shot', args: {} }] });
+    const question = { model: languageModel('gpt-5-mini'), prompt: 'Go.', tools, maxRetries: 0 };
+    for (const [toolChoice, sent] of [
+      ['required', 'required'],
+      [
+        { type: 'tool', toolName: 'shot' },
+        { type: 'function', name: 'shot' },
+      ],
+      ['auto', undefined],
+    ] as const) {
+      await generateText({ ...question, toolChoice });
+      expect(Object(rig.vendor().requests.at(-1)?.body).tool_choice).toEqual(sent);
+    }
+    const offline = { ...question, model: languageModel('echo-east'), toolChoice: 'required' } as const;
+    await expect(generateText(offline)).rejects.toThrow();
   });
 
   it('is told at the end of a stream where it was not known before', async () => {

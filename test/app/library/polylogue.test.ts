@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createMemoryStore, defineStore, defineTool, z } from '../../../src/index.ts';
 import { gitRepository } from '../../support/git-repository.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 import { libraryRig } from './library-rig.ts';
 
 const rig = libraryRig();
@@ -75,6 +76,28 @@ describe('a Polylogue of a program', () => {
     says({ patch: patch.replace('const one = 1', 'const ten = 1') });
     expect(await generatePatch({ stderr })).toMatchObject({ withheld: expect.stringContaining('not there') });
     expect(await repo.git('status', '--porcelain')).toBe('');
+  });
+
+  it.each<[what: string, run: () => unknown, why: string]>([
+    ['throws', () => Promise.reject(new RangeError('no room')), 'no room'],
+    ['throws what is no error', () => Promise.reject('no room'), 'no room'],
+    ['returns a text', () => 'a text', 'its "run" has to return an object'],
+    ['returns a list', async () => [1, 2], 'its "run" has to return an object'],
+    ['returns nothing', () => undefined, 'its "run" has to return an object'],
+    ['returns what JSON cannot say', async () => ({ n: 5n }), 'BigInt'],
+  ])('tells of its own tool, and of no error in Polylogue, where that %s', async (_what, run, why) => {
+    const lines: string[] = [];
+    const own = { name: 'own', title: 'Own', description: 'Do it.', toolset: 'ops', tier: 'user', fields: {} } as const;
+    const effects = { writes: false, destroys: false, network: false, idempotent: true };
+    const made = defineTool({ ...own, effects, mode: { kind: 'action', run: async () => ({}) } });
+    // A program without types may return anything.
+    Object.assign(made.mode, { run });
+    const { callTool } = await rig.open({ tools: [made], log: line => lines.push(line) });
+    const failed = await callTool('own', {}).catch((error: unknown) => error);
+    expect(failed).toMatchObject({ kind: 'bug', message: expect.stringContaining('The tool "own" failed: ') });
+    expect(failed).toMatchObject({ message: expect.stringContaining(why), details: { class: 'tool' } });
+    expect(String(failed)).not.toContain('Polylogue (');
+    await waitUntil('the log says why', () => lines.some(line => line.includes(why)));
   });
 
   it('calls tools, its own too, and throws what they fail with', async () => {

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { type AgentTool, isAppError } from '../../../src/index.ts';
+import { type AgentTool, isAppError, z } from '../../../src/index.ts';
 import { vendorEnv } from '../../support/product.ts';
 import { libraryRig } from './library-rig.ts';
 
@@ -137,6 +137,13 @@ describe('send', () => {
   });
 });
 
+/** A server of one's own, of whose models only the names are known. */
+const custom = (url = rig.vendor().url) => ({
+  CUSTOM_API_URL: url,
+  CUSTOM_MODEL_NAME: 'local-llm',
+  CUSTOM_API_KEY: vendorEnv({ openai: url }).OPENAI_API_KEY,
+});
+
 describe('send with tools', () => {
   const call = (name: string, args: Record<string, unknown>) => ({ calls: [{ name, args }] });
   const weather: AgentTool = {
@@ -261,6 +268,37 @@ describe('send with tools', () => {
     const expected =
       problem === undefined ? { outcome: 'ok' } : { outcome: 'invalid', result: expect.stringContaining(problem) };
     expect(toolCalls).toMatchObject([expected]);
+  });
+
+  it('takes a schema as zod makes it, a result at once, and no iterator for a result', async () => {
+    const described = {
+      description: 'd',
+      effect: 'read',
+      inputSchema: z.toJSONSchema(z.object({ n: z.int() })),
+    } as const;
+    const quick: AgentTool = { ...described, name: 'quick', run: ({ n }) => `It is ${String(n)}.` };
+    const pieces = { ...quick, name: 'pieces' };
+    // A program without types may do this, as with other libraries.
+    Object.assign(pieces, {
+      async *run() {
+        yield 'a';
+      },
+    });
+    const { send } = await rig.open();
+    const made = ['quick', 'quick', 'pieces'].map((name, at) => ({ name, args: { n: at === 1 ? 'two' : at } }));
+    rig.vendor().script({ calls: made }, { answer: 'Done.' });
+    const { toolCalls } = await send({ message: 'Go.', tools: [quick, pieces] });
+    expect(toolCalls).toMatchObject([
+      { outcome: 'ok', result: 'It is 0.' },
+      { outcome: 'invalid', result: expect.stringContaining('integer') },
+      { outcome: 'failed', result: expect.stringContaining('has to return a text') },
+    ]);
+  });
+
+  it('tells what the models lack that may be asked', async () => {
+    const { send } = await rig.open({ settings: { DEFAULT_MODEL: 'auto', OPENAI_API_KEY: undefined, ...custom() } });
+    const asked = send({ message: 'Go.', tools: [weather] });
+    await expect(asked).rejects.toThrow('No allowed model is known to call tools.');
   });
 
   it('takes a tool that is an instance of a class', async () => {

@@ -137,6 +137,19 @@ describe('the listings', () => {
     expect((await process([odd]).current()).models).toEqual([{ id: 'a' }, { id: 'b' }]);
   });
 
+  it('ask nobody and tell nothing once they are closed', async () => {
+    const due = process([[{ id: 'a' }]]);
+    due.listings.renew(vendor);
+    due.listings.close();
+    await due.clock.advance(1_000);
+    expect(due.asked()).toBe(0);
+    const { current, listings, events } = process(['hang']);
+    const asking = current();
+    listings.close();
+    expect(await asking).toMatchObject({ complete: false });
+    expect(events).toEqual([]);
+  });
+
   it('give up on a vendor that does not answer', async () => {
     const { current } = process(['hang']);
     const began = performance.now();

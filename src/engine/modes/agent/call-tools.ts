@@ -203,7 +203,7 @@ async function outputOf(
 ): Promise<ToolOutput & { refused?: boolean }> {
   const run = async (signal: AbortSignal) => {
     try {
-      return soundOutput(await orAbort(tool.run(args, { callId: id, signal }), signal));
+      return soundOutput(await orAbort(Promise.resolve(tool.run(args, { callId: id, signal })), signal));
     } catch (error) {
       throwIfAborted(input.signal);
       if (signal.aborted)
@@ -217,6 +217,8 @@ async function outputOf(
 
 /** Programs without types may bring anything. */
 function soundOutput(output: unknown): ToolOutput {
+  if (isRecord(output) && Symbol.asyncIterator in output)
+    throw new TypeError('The tool brought an iterator. Its "run" has to return a text.');
   if (!isRecord(output) || typeof output.text !== 'string')
     return { text: typeof output === 'string' ? output : (JSON.stringify(output) ?? '') };
   const seen: unknown[] = Array.isArray(output.seen) ? output.seen : [];

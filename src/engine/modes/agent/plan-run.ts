@@ -196,6 +196,7 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
     ...request,
     needs: { ...request.needs, window: leastWindow },
     avoid: (model: ModelInfo) => !model.tools,
+    lacks: 'call tools',
   });
   const [first, ...others] = resolution.candidates.filter(({ model }) => model.tools);
   if (first) return { ...resolution, candidates: [first, ...others] };

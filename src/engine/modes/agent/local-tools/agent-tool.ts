@@ -1,5 +1,3 @@
-import type { JsonObject } from '../../../../core/json.ts';
-
 /** What a tool of the agent does to the world; the policy goes by it. */
 export type AgentEffect = 'read' | 'write' | 'run' | 'network';
 
@@ -12,13 +10,13 @@ export interface AgentTool {
   name: string;
   /** Written for the model. */
   description: string;
-  /** JSON Schema of the arguments: an object. */
-  inputSchema: JsonObject & { type: 'object' };
+  /** JSON Schema of the arguments, of type `object`, such as `z.toJSONSchema` makes it. */
+  inputSchema: Readonly<Record<string, unknown>>;
   /** What a call does at most; `read` needs no approval unless it asks for one. */
   effect: AgentEffect;
   /** Milliseconds that one call may take. Absent: 120,000, and the time of a command. */
   ms?: number;
-  /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: they are taken as they are. */
+  /** The arguments as `run` takes them, or what is wrong with them, as a sentence. Absent: `inputSchema` says it. */
   check?(args: Record<string, unknown>): ArgsVerdict | Promise<ArgsVerdict>;
   /** What a person is shown who has to approve a call, such as the command or the patch. Absent: the arguments. */
   show?(args: Record<string, unknown>): string;
@@ -28,7 +26,7 @@ export interface AgentTool {
    */
   approval?(args: Record<string, unknown>, around: ToolSurroundings): Promise<Approval>;
   /** Answers the text that the model reads. What it throws is told to the model as a failure. */
-  run(args: Record<string, unknown>, around: ToolSurroundings): Promise<string | ToolOutput>;
+  run(args: Record<string, unknown>, around: ToolSurroundings): string | ToolOutput | Promise<string | ToolOutput>;
 }
 
 /** What an approval of one call covers, and what is to be known before it is given. */
