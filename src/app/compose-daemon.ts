@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { ownCaches, ownHeads, removeThread } from '../calls/actions/actions.ts';
+import type { Jobs } from '../calls/durable/jobs.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { withDeadline } from '../core/concurrency.ts';
 import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
@@ -163,6 +164,7 @@ export type DaemonService = Awaited<ReturnType<typeof opened>>;
 
 export interface DaemonParts extends DashboardSources, Pick<SharedParts, 'random' | 'emit'> {
   store: Pick<Store, 'lease'>;
+  jobs: Pick<Jobs, 'count'>;
   /** Nothing is written to disk. */
   isPrivate: boolean;
   /** Masks these too from now on, and those alone of what was told before. */
@@ -224,6 +226,7 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     },
     // A write: a full disk and a replica of Redis can still be read.
     notReady: createReadiness(() => store.lease('readiness', 'readiness', 0, clock.storeTime()), clock),
+    jobsRunning: () => parts.jobs.count(),
     onError: error => warn(error.message),
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(composeDashboard(parts))],

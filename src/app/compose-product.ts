@@ -114,7 +114,7 @@ export async function composeProduct(
     async openDaemon(options: DaemonSettings) {
       const { composeDaemon } = await import('./compose-daemon.ts');
       const seen = { threads, transfer, models, mask, state, observed, calls: telemetry.calls, know: telemetry.know };
-      return composeDaemon({ ...ports, ...seen, config, hosts, store, version, isPrivate }, options);
+      return composeDaemon({ ...ports, ...operations, ...seen, config, hosts, store, version, isPrivate }, options);
     },
     /** Lets jobs end within their grace time (none once `hurry` is aborted), stores and closes everything. */
     async close(hurry?: AbortSignal) {

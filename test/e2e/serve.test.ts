@@ -72,6 +72,22 @@ describe('polylogue serve', () => {
     expect(await readdir(join(home, 'daemon'))).toEqual([]);
   });
 
+  it('tells of jobs, for which no client waits, as what runs', async () => {
+    const home = await newHome();
+    const daemon = await start(home, { CALL_PATIENCE_SECONDS: '1' });
+    const client = await connectHttp(daemon.url, 'legacy');
+    const { promise, resolve } = Promise.withResolvers<void>();
+    vendor.script({ answer: 'At last.', when: promise });
+    const { job_id } = await client.call('chat', { prompt: 'Take your time.' });
+    const status = async () => (await polylogue(home, 'status')).out;
+    await expect.poll(status, { timeout: 30_000 }).toContain('0 calls and 1 jobs running');
+    resolve();
+    expect(await client.call('job', { job_id, wait_ms: 10_000 })).toMatchObject({ content: 'At last.' });
+    await client.close();
+    daemon.signal('SIGTERM');
+    expect(await daemon.ended).toEqual({ code: 0, signal: null });
+  });
+
   it('makes itself a token that connect, status, doctor and the dashboard lead to, unless it is told not to', async () => {
     const home = await newHome();
     const file = join(home, 'daemon.token');

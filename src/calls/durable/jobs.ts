@@ -20,8 +20,18 @@ export interface DetachedCall {
   /** Ends the work, down to the vendor's socket. */
   abort(reason: Error): void;
   stage(): string | undefined;
+  /** That it works on, where its arguments may not name it. */
+  thread?: Job['thread'];
   /** What it has to ask its caller; an answer to what was not asked, or was answered before, changes nothing. */
   questions: { pending(): readonly UserQuestion[]; answer(key: string, answer: UserAnswer): void };
+}
+
+interface RunningJob {
+  work: DetachedCall;
+  /** Resolves once it ended. */
+  ended: Promise<void>;
+  /** What it came to, until the store has that. */
+  end?: JobEnd;
 }
 
 /** A job and its reply are kept for this long after its last change. */
@@ -34,7 +44,7 @@ const pollMs = 500;
 export class Jobs {
   readonly #options: JobsOptions;
   readonly #warn: (error: unknown) => void;
-  readonly #running = new Map<JobId, { work: DetachedCall; ended: Promise<void> }>();
+  readonly #running = new Map<JobId, RunningJob>();
   readonly #listeners = new Set<(job: Job) => void>();
 
   constructor(options: JobsOptions) {
@@ -45,11 +55,13 @@ export class Jobs {
   /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
   async find(id: string, owner: string): Promise<Job> {
     const job = await this.#owned(id, owner);
-    if (job.status !== 'running' || this.#running.has(job.id)) return job;
+    const mine = this.#running.get(job.id);
+    const { thread = job.thread, ...end } = mine?.end ?? {};
+    if (job.status !== 'running' || mine) return job.status === 'cancelled' ? job : { ...job, ...end, thread };
     const { lease } = this.#options;
     if (job.holder !== lease.holder && !(await lease.isDead(job.holder))) return job;
     // Where it ended since it was read, and its process with it, this changes nothing.
-    await this.#end(job.id, 'interrupted');
+    await this.#end(job.id, this.#endAs('interrupted'));
     return this.#owned(id, owner);
   }
 
@@ -57,7 +69,7 @@ export class Jobs {
   async adopt(work: DetachedCall): Promise<Job> {
     const { store, lease } = this.#options;
     const { name, principal, arguments: args } = work.request;
-    const job = this.#new(name, principal.owner, threadNamed(args.continuation_id));
+    const job = this.#new(name, principal.owner, work.thread ?? threadNamed(args.continuation_id));
     const { id } = job;
     try {
       await lease.begin();
@@ -110,17 +122,22 @@ export class Jobs {
   async cancel(id: string, owner: string): Promise<Job> {
     const job = await this.find(id, owner);
     if (job.status === 'running') {
-      await this.#end(job.id, 'cancelled');
+      await this.#end(job.id, this.#endAs('cancelled'));
       const mine = this.#running.get(job.id);
       mine?.work.abort(cancelledError('The job was cancelled.'));
       await mine?.ended;
     }
-    return this.#owned(id, owner);
+    return this.find(id, owner);
   }
 
   /** The owner's jobs, the newest first. */
   list(owner: string, limit: number): Promise<Job[]> {
     return this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
+  }
+
+  /** How many run in this process. */
+  count(): number {
+    return this.#running.size;
   }
 
   /** The work of a job that runs in this process. */
@@ -138,11 +155,12 @@ export class Jobs {
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await sleepUntil(this.#options.clock, graceMs, all(), hurry);
-    for (const [id, { work }] of this.#running) {
-      await this.#end(id, 'interrupted').catch(this.#warn);
+    for (const [id, { work, end = this.#endAs('interrupted') }] of this.#running) {
+      await this.#end(id, end).catch(this.#warn);
       work.abort(cancelledError('The server ended.'));
     }
     await all();
+    for (const id of this.#running.keys()) this.#forget(id);
   }
 
   async #owned(id: string, owner: string): Promise<Job> {
@@ -157,31 +175,49 @@ export class Jobs {
     return job;
   }
 
+  async #heed(id: JobId, work: DetachedCall): Promise<void> {
+    const job = await this.#options.store.job(id, this.#options.clock.now());
+    if (job?.status === 'cancelled') work.abort(cancelledError('The job was ended.'));
+  }
+
   async #finish(id: JobId, { isError, document }: JobReply): Promise<void> {
     // Its rendered text and its cause are for the caller alone.
     const reply = { isError, document };
-    const left = { reply, thread: threadIn(reply) };
-    // Where the store fails, the thread has the answer, if the store took that; the job will read as interrupted.
-    await this.#end(id, isError ? 'failed' : 'done', left).catch(this.#warn);
-    this.#running.delete(id);
-    this.#options.lease.end();
+    const end = { ...this.#endAs(isError ? 'failed' : 'done'), reply, thread: threadIn(reply) };
+    const mine = this.#running.get(id);
+    if (mine) mine.end = end;
+    // Where the store fails, the next beat tries again.
+    await this.#settle(id, end).catch(this.#warn);
   }
 
-  async #end(id: JobId, status: JobEnd['status'], left?: Pick<JobEnd, 'reply' | 'thread'>): Promise<void> {
+  async #settle(id: JobId, end: JobEnd): Promise<void> {
+    await this.#end(id, end);
+    this.#forget(id);
+  }
+
+  #forget(id: JobId): void {
+    if (this.#running.delete(id)) this.#options.lease.end();
+  }
+
+  #endAs(status: JobEnd['status']): JobEnd {
+    const now = this.#options.clock.now();
+    return { status, updatedAt: now, expiresAt: now + lifeMs };
+  }
+
+  async #end(id: JobId, end: JobEnd): Promise<void> {
     const { store, clock } = this.#options;
-    const now = clock.now();
-    if (!(await store.endJob(id, { ...left, status, updatedAt: now, expiresAt: now + lifeMs }))) return;
+    if (!(await store.endJob(id, end))) return;
     const job = await store.job(id, clock.now());
     if (job) for (const listener of this.#listeners) listener(job);
   }
 
-  /** Ends the work of jobs that were cancelled by way of another process. What others merely gave up, as this one was stopped for long, goes on. */
+  /** Stores ends that are not stored yet, and ends the work of jobs that were cancelled by way of another process. What others merely gave up, as this one was stopped for long, goes on. */
   readonly #heedOthers = () => {
     if (this.#running.size > 0) this.#options.lease.atBeat(this.#heedOthers);
-    for (const [id, { work }] of this.#running) {
-      this.#options.store
-        .job(id, this.#options.clock.now())
-        .then(job => job?.status === 'cancelled' && work.abort(cancelledError('The job was ended.')), this.#warn);
+    for (const [id, { work, end }] of this.#running) {
+      // Why not is told once.
+      if (end) void this.#settle(id, end).catch(() => undefined);
+      else void this.#heed(id, work).catch(this.#warn);
     }
   };
 }

@@ -1,5 +1,6 @@
 import { onAbort, withTimeout } from '../../core/concurrency.ts';
 import { abortError, cancelledError, isAppError, throwIfAborted, warnFrom } from '../../core/errors.ts';
+import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
 import type { ToolHost, ToolReply, ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
@@ -115,6 +116,7 @@ export class Execution {
   readonly #callers = new Set<ToolRequest>();
   readonly #questions = createQuestions();
   #stage: string | undefined;
+  #thread: ThreadId | undefined;
   #ending: Ending | undefined;
   #isOver = false;
   #isJob = false;
@@ -132,7 +134,11 @@ export class Execution {
     // Only who comes back for a task sees what it asks.
     const ask: ToolRequest['ask'] =
       detach && request.detach === 'task' ? question => this.#questions.ask(question, this.#stop.signal) : undefined;
-    this.#result = run({ ...request, onProgress, ...(detach && { ask }) }, this.#stop.signal).finally(() => {
+    const onThread: ToolRequest['onThread'] = thread => {
+      this.#thread = thread.id;
+      request.onThread?.(thread);
+    };
+    this.#result = run({ ...request, onProgress, onThread, ...(detach && { ask }) }, this.#stop.signal).finally(() => {
       this.#isOver = true;
       this.#stopGrace();
     });
@@ -209,6 +215,7 @@ export class Execution {
         reply: this.#result,
         questions: this.#questions,
         stage: () => this.#stage,
+        thread: this.#thread,
         abort: reason => this.#stop.abort(reason),
       });
       // The job keeps the reply too, but nobody needs to come back for what is there.

@@ -56,7 +56,8 @@ function print({ out, environment }: CommandContext, shown: readonly (FoundDaemo
     const how = state === 'gone' ? 'its process is gone' : answer.replace('_', ' ');
     out.line(out.style('bold', url), '  ', out.style(colour, how), reason === undefined ? '' : ` (${reason})`);
     out.line(`  process ${pid}, version ${version}, up ${minutes} min`);
-    out.line(`  ${load.sessions} sessions, ${load.calls_running} calls running, ${load.calls_waiting} waiting`);
+    const { sessions, calls_running: calls, jobs_running: jobs, calls_waiting: waiting } = load;
+    out.line(`  ${sessions} sessions, ${calls} calls and ${jobs} jobs running, ${waiting} calls waiting`);
     if (load.token_file !== undefined) out.line(`  token in ${load.token_file}`);
     if (load.tokens_problem !== undefined) out.line('  ', out.style('red', 'tokens:'), ` ${load.tokens_problem}`);
   }

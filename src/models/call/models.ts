@@ -142,7 +142,11 @@ export function createModelService(options: ModelServiceOptions) {
       lastAnswer: options.lastAnswer,
     }),
     /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
-    explain: async (request: ModelRequest) => sources.explain(await informed(request)),
+    async explain(request: ModelRequest) {
+      const explanation = await sources.explain(await informed(request));
+      const paused = explanation.candidates.flatMap(({ model }) => resilience.blocked(model)?.message ?? []);
+      return { ...explanation, warnings: [...explanation.warnings, ...paused] };
+    },
     /** What `route` would choose, best first. Asks no vendor for anything. */
     candidates: async (request: ModelRequest) => sources.candidates(await informed(request)),
     /** Loads what the first question needs, and asks no vendor for anything. */

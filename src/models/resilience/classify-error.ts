@@ -1,6 +1,5 @@
-import type { AppError, Fault } from '../../core/errors.ts';
+import type { Fault } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
-import type { CallLimits } from '../ask-model.ts';
 
 /** What can be read from a failed call, whatever threw it. */
 export interface VendorError {
@@ -67,11 +66,13 @@ export function readVendorError(error: unknown, provider = ''): VendorError {
   };
 }
 
-/** Node's fetch says why only in the cause. */
+/** Node's fetch and the vendors' packages say why only in the cause. */
 function ownMessage(error: Record<string, unknown>): string | undefined {
-  const cause = isRecord(error.cause) ? asText(error.cause.message) : undefined;
+  const { cause } = error;
+  const says = !/^(fetch failed|terminated|Failed to process successful response)$/.test(textIn(error.message));
+  if (!says && isRecord(cause) && textIn(cause.message) !== '') return ownMessage(cause);
   // What follows is the chunk itself: a piece of an answer, whose words mean nothing here.
-  return error.message === 'fetch failed' ? (cause ?? 'fetch failed') : asText(error.message)?.split(': Value: ')[0];
+  return asText(error.message)?.split(': Value: ')[0];
 }
 
 const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
@@ -136,8 +137,9 @@ function headersOf(headers: unknown): Record<string, string> {
 function systemCodeOf(error: unknown): string | undefined {
   let current = error;
   for (let depth = 0; depth < 8 && isRecord(current); depth++) {
-    const code = current.code;
-    if (typeof code === 'string' && /^(E[A-Z]{3,}|UND_ERR|CERT_|ERR_|DEPTH_|SELF_|UNABLE_)/.test(code)) return code;
+    // Node's client has codes for these, and leaves them out.
+    const code = current.name === 'HTTPParserError' ? 'HPE_INVALID' : current.code;
+    if (typeof code === 'string' && /^(E[A-Z]{3,}|UND_ERR|(CERT|ERR|DEPTH|SELF|UNABLE|HPE|Z)_)/.test(code)) return code;
     const several = Array.isArray(current.errors) ? current.errors[0] : undefined;
     current = current.cause ?? several;
   }
@@ -283,10 +285,28 @@ const rules: readonly Rule[] = [
   { class: 'bad_request', words: /invalid_request|invalid_argument|bad_request|not_found|unsupported/ },
 ];
 
-/** Codes of what another attempt will not mend: the name or the certificate is wrong. */
-const lastingNetworkCode = /^(ENOTFOUND|CERT_|ERR_TLS|DEPTH_|SELF_|UNABLE_|EPROTO|ERR_SSL|ERR_INVALID)/;
+/** This machine has none left for another connection: the vendor was not even called. */
+const usedUp = /^(EMFILE|ENFILE|ENOBUFS|ENOMEM)$/;
 
-const timeoutCode = /^(ETIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/;
+/** What the code of a failed connection means; the first that matches counts. */
+const networkRules: readonly (Verdict & { codes: RegExp })[] = [
+  { class: 'timeout', codes: /^(ETIMEDOUT|UND_ERR_(HEADERS|BODY|CONNECT)_TIMEOUT)$/ },
+  // What came is no HTTP, or is not compressed as it says.
+  { class: 'bad_upstream', codes: /^(HPE|Z)_/ },
+  {
+    class: 'network',
+    final: true,
+    next: 'Set NODE_EXTRA_CA_CERTS to a PEM file with the certificate authority of the proxy or server, and restart.',
+    codes: /^(CERT_(UNTRUSTED|SIGNATURE)|DEPTH_|SELF_|UNABLE_)/,
+  },
+  {
+    class: 'network',
+    next: "Retry later. This machine has no files or memory left for a connection: raise the server's limit of open files (ulimit -n), or lower MAX_CONCURRENT_CALLS.",
+    codes: usedUp,
+  },
+  // The name or the certificate is wrong.
+  { class: 'network', final: true, codes: /^(ENOTFOUND|CERT_|ERR_TLS|EPROTO|ERR_SSL|ERR_INVALID)/ },
+];
 
 /** The adapters' own words for an answer that they could not read. */
 const unreadable =
@@ -298,7 +318,8 @@ const refusedHere = /^AI_(UnsupportedFunctionality|InvalidPrompt|InvalidArgument
 export function classify(error: VendorError, hasRetryAfter: boolean): Verdict {
   const { status, systemCode } = error;
   const answered = status !== undefined && status >= 400;
-  if (!answered && systemCode !== undefined) return networkVerdict(systemCode);
+  if (!answered && systemCode !== undefined)
+    return networkRules.find(({ codes }) => codes.test(systemCode)) ?? { class: 'network' };
   const rule = rules.find(candidate => matches(candidate, error));
   // Google says "quota" for limits of a minute too, and OpenRouter "payment" for what runs there now; then they name the wait.
   const isLimit = status === (rule?.class === 'quota' ? 429 : 402);
@@ -317,10 +338,6 @@ function matches(rule: Rule, { status, words, message }: VendorError): boolean {
   if (status !== undefined && rule.status?.includes(status)) return true;
   if (status !== undefined && rule.unless?.includes(status)) return false;
   return rule.words?.test(words) === true || rule.messages?.some(said => said.test(message)) === true;
-}
-
-function networkVerdict(code: string): Verdict {
-  return timeoutCode.test(code) ? { class: 'timeout' } : { class: 'network', final: lastingNetworkCode.test(code) };
 }
 
 /** The way to the vendor was not even found or opened: name, address, certificate. */
@@ -344,6 +361,7 @@ function scopeOf({ status, systemCode = '', message }: VendorError, { class: kin
   switch (kind) {
     case 'network':
     case 'timeout':
+      if (usedUp.test(systemCode)) return undefined;
       return status === undefined && noWay.test(systemCode) ? 'key' : 'model';
     case 'auth':
       return status !== 401 && namesModel ? 'key_model' : 'key';
@@ -358,28 +376,4 @@ function scopeOf({ status, systemCode = '', message }: VendorError, { class: kin
     default:
       return noModel ? 'key_model' : undefined;
   }
-}
-
-/** How an attempt went, as far as its end by one of our own limits has to be judged. */
-export interface AttemptCourse {
-  /** The limits that the caller set for this call alone; to miss those is no sign of trouble. */
-  own?: Partial<CallLimits>;
-  limits: CallLimits;
-  elapsedMs: number;
-  /** Some text or reasoning came. */
-  progressed: boolean;
-}
-
-/** What a failed attempt tells of its vendor. */
-export function faultOf(error: AppError, course: AttemptCourse): Fault | undefined {
-  const { class: kind, data, retryable, fault } = error.details;
-  if (fault) return fault;
-  const model: Fault = { scope: 'model', lasting: false };
-  if (kind === 'bad_upstream') return retryable ? model : undefined;
-  if (kind !== 'timeout') return undefined;
-  if (data?.clock === 'first_byte') return course.own?.firstByteMs === undefined ? model : undefined;
-  if (data?.clock === 'idle') return course.own?.idleMs === undefined ? model : undefined;
-  // What is left of the total is often little. Only who was silent for most of it is to blame.
-  const silent = !course.progressed && course.elapsedMs * 2 >= course.limits.totalMs;
-  return course.own?.totalMs === undefined && silent ? model : undefined;
 }

@@ -1,6 +1,7 @@
-import { AppError, isAppError } from '../../core/errors.ts';
+import { AppError, type Fault, isAppError } from '../../core/errors.ts';
 import { isRecord, recordIn, recordsIn, textIn } from '../../core/json.ts';
 import { cutMiddle } from '../../core/text.ts';
+import type { CallLimits } from '../ask-model.ts';
 import type { FailureClass, VendorError } from './classify-error.ts';
 import { classify, faultOfVendor, isRetryable, readVendorError } from './classify-error.ts';
 
@@ -204,6 +205,30 @@ function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: Seen): st
     return `Check that ${origin.provider} serves ${origin.model} to this account and that the base URL is right.`;
   }
   return advice[failure];
+}
+
+/** How an attempt went, as far as its end by one of our own limits has to be judged. */
+export interface AttemptCourse {
+  /** The limits that the caller set for this call alone; to miss those is no sign of trouble. */
+  own?: Partial<CallLimits>;
+  limits: CallLimits;
+  elapsedMs: number;
+  /** Some text or reasoning came. */
+  progressed: boolean;
+}
+
+/** What a failed attempt tells of its vendor. */
+export function faultOf(error: AppError, course: AttemptCourse): Fault | undefined {
+  const { class: kind, data, retryable, fault } = error.details;
+  if (fault) return fault;
+  const model: Fault = { scope: 'model', lasting: false };
+  if (kind === 'bad_upstream') return retryable ? model : undefined;
+  if (kind !== 'timeout') return undefined;
+  if (data?.clock === 'first_byte') return course.own?.firstByteMs === undefined ? model : undefined;
+  if (data?.clock === 'idle') return course.own?.idleMs === undefined ? model : undefined;
+  // What is left of the total is often little. Only who was silent for most of it is to blame.
+  const silent = !course.progressed && course.elapsedMs * 2 >= course.limits.totalMs;
+  return course.own?.totalMs === undefined && silent ? model : undefined;
 }
 
 const removed = '[removed]';

@@ -47,6 +47,8 @@ export interface DaemonOptions
   sessions: SessionRules;
   rates: RateRules;
   capacity: CapacityRules;
+  /** Calls that go on without their clients; absent: none do. */
+  jobsRunning?(): number;
   /** Where it tells of itself; absent: nowhere. */
   healthFolder?: string;
   /** The file with the operator's token, where it was not given. */
@@ -132,8 +134,8 @@ export async function openDaemon(options: DaemonOptions) {
       ...{ url, port, started_at, sessions, calls_running, calls_waiting, reason },
       ...{ t: clock.now() / 1_000, pid: process.pid, host: bind.host, version: options.version },
       status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
-      token_file: options.tokenFile,
-      tokens_problem: options.tokensProblem?.(),
+      jobs_running: options.jobsRunning?.() ?? 0,
+      ...{ token_file: options.tokenFile, tokens_problem: options.tokensProblem?.() },
     };
   };
   const { healthFolder: folder, onError } = options;

@@ -23,6 +23,8 @@ const healthSchema = z.object({
   sessions: z.number(),
   calls_running: z.number(),
   calls_waiting: z.number(),
+  /** Earlier releases did not tell it. */
+  jobs_running: z.number().default(0),
   /** The file with the operator's token, where the daemon made it itself. */
   token_file: z.string().optional(),
   /** Why the tokens that hold are not those of the operator's file. */

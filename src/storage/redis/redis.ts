@@ -39,8 +39,6 @@ export async function redisInspection(client: RedisClient): Promise<StoreInspect
 function warningsFor(infos: readonly ReadonlyMap<string, string>[], isSynced: boolean): string[] {
   const some = (test: (info: ReadonlyMap<string, string>) => boolean) => infos.some(test);
   const warnings: string[] = [];
-  if (some(info => info.get('role') === 'slave'))
-    warnings.push('It is a replica and takes no writes: let REDIS_URL name the primary.');
   if (some(info => info.get('aof_enabled') !== '1')) {
     warnings.push(
       'It keeps no append-only file: a crash loses what came after its last snapshot. Set "appendonly yes".',
@@ -158,7 +156,13 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
         const [seconds, microseconds] = partsOf(await client.time(keys.mark));
         return Number(seconds) * 1_000 + Math.floor(Number(microseconds) / 1_000);
       }),
-    inspect: () => pass(() => redisInspection(client)),
+    inspect: () =>
+      pass(async () => {
+        const inspection = await redisInspection(client);
+        // What can be read may take no writes: a replica, or a server that is full.
+        await leases.lease('inspection', 'inspection', 1, clock.now());
+        return inspection;
+      }),
     close,
   };
 }

@@ -198,11 +198,14 @@ describe('a job', () => {
     await polylogue.restart();
     await vendor.requests[1]!.aborted;
     expect(await call('job', { job_id: done.job_id })).toEqual(reply);
-    expect(await call('job', { job_id: lost.job_id })).toMatchObject({
+    const interrupted = await call('job', { job_id: lost.job_id });
+    expect(interrupted).toMatchObject({
       status: 'interrupted',
       isError: true,
       error: { code: 'INTERRUPTED', data: { job_id: lost.job_id } },
     });
+    const { continuation_id } = interrupted.error.data;
+    expect(await call('threads', { action: 'read', continuation_id })).toMatchObject({ title: 'Hang.', turns: 1 });
   });
 
   it('is found, waited for and cancelled from another process on the same data', async () => {

@@ -103,6 +103,43 @@ describe('a job', () => {
   });
 });
 
+describe('a job whose end the store does not take', () => {
+  const begun = async () => {
+    const memory = createMemoryStore();
+    const store = { ...memory, endJob: fails };
+    const operations = operationsOn(store);
+    const { promise, resolve } = Promise.withResolvers<ToolReply>();
+    const questions = { pending: () => [], answer() {} };
+    const work = { request: request(), reply: promise, abort() {}, stage: () => undefined, questions };
+    const { id } = await operations.jobs.adopt(work);
+    resolve(said);
+    await expect.poll(() => warnings).toContain('warning');
+    const recover = () => Object.assign(store, { endJob: memory.endJob });
+    return { memory, operations, id, recover };
+  };
+
+  it('is answered from memory, and stored once the store works again', async () => {
+    const { memory, operations, id, recover } = await begun();
+    const done = { status: 'done', reply: { document: { content: 'Yes.' } } };
+    expect(await operations.jobs.wait(id, 'ann', 1_000, new AbortController().signal)).toMatchObject(done);
+    expect(await operations.jobs.cancel(id, 'ann')).toMatchObject(done);
+    await clock.advance(2_000);
+    expect(await memory.job(id, clock.now())).toMatchObject({ status: 'running' });
+    recover();
+    await clock.advance(2_000);
+    await expect.poll(() => memory.job(id, clock.now())).toMatchObject(done);
+    expect(warnings).toEqual(['warning']);
+    await operations.close();
+  });
+
+  it('is stored with the end of the process', async () => {
+    const { memory, operations, id, recover } = await begun();
+    recover();
+    await operations.close();
+    expect(await memory.job(id, clock.now())).toMatchObject({ status: 'done', reply: { isError: false } });
+  });
+});
+
 it('a job keeps what was answered alone: neither its rendered text nor the error of the vendor', async () => {
   const store = createMemoryStore();
   const { jobs } = operationsOn(store);

@@ -52,6 +52,15 @@ describe('polylogue route', () => {
     );
   });
 
+  it('says of whom it names that it is not asked now, as another process found', async () => {
+    const model = ['--model', 'google:gemini-2.5-pro'];
+    google.script({ fault: 'status', status: 401 });
+    const env = { ...vendorEnv({ google: google.url }), POLYLOGUE_HOME: project.path('.home') };
+    expect((await runProgram(['ask', 'Hi', ...model], { cwd: project.root, env })).code).toBe(1);
+    const { code, err } = await route(['Hi', ...model]);
+    expect([code, err]).toEqual([0, expect.stringContaining('google is not asked: it refused the key.')]);
+  });
+
   it('explains every rule, and why others were left out', async () => {
     const env = {
       DENIED_MODELS: 'gemini-2.5-pro',

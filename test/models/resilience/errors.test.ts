@@ -36,6 +36,25 @@ describe('toModelError', () => {
     expect(details.next).toContain(`Retry in ${seconds} s`);
   });
 
+  it.each([
+    ['SELF_SIGNED_CERT_IN_CHAIN', false, /NODE_EXTRA_CA_CERTS/],
+    ['CERT_HAS_EXPIRED', false, /base URL/],
+    ['EMFILE', true, /ulimit -n/],
+  ])('says what to change after %s', (code, retryable, next) => {
+    const error = new TypeError('fetch failed', { cause: Object.assign(new Error('y'), { code }) });
+    const { details } = toModelError(error, origin);
+    expect(details).toMatchObject({ class: 'network', retryable, next: expect.stringMatching(next) });
+  });
+
+  it.each(['fetch failed', 'terminated', 'Failed to process successful response'])(
+    'tells what is behind "%s"',
+    outer => {
+      const wrapped = new Error(outer, { cause: new TypeError('terminated', { cause: new Error('read ECONNRESET') }) });
+      expect(toModelError(wrapped, origin).message).toContain(': read ECONNRESET');
+      expect(toModelError(new Error(outer), origin).message).toContain(`: ${outer}`);
+    },
+  );
+
   it('tells our own limit, whatever packages wrapped it in', () => {
     const limit = badUpstream('The answer did not end after 5 bytes.', false);
     const wrapped = apiError(200);
@@ -187,6 +206,18 @@ describe('toModelError', () => {
       'no headers in time',
       new Error('x', { cause: Object.assign(new Error('y'), { code: 'UND_ERR_HEADERS_TIMEOUT' }) }),
       'timeout',
+      true,
+    ],
+    [
+      'no HTTP',
+      new TypeError('fetch failed', { cause: Object.assign(new Error('y'), { name: 'HTTPParserError' }) }),
+      'bad_upstream',
+      true,
+    ],
+    [
+      'a wrong compression',
+      new TypeError('terminated', { cause: Object.assign(new Error('y'), { code: 'Z_DATA_ERROR' }) }),
+      'bad_upstream',
       true,
     ],
     ['our own mistake', new TypeError('x is not a function'), 'unknown', false],

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
-import { type AttemptCourse, faultOf } from '../../../src/models/resilience/classify-error.ts';
-import { toModelError } from '../../../src/models/resilience/errors.ts';
+import { type AttemptCourse, faultOf, toModelError } from '../../../src/models/resilience/errors.ts';
 import { apiError } from '../scripted-model.ts';
 
 const origin = { provider: 'alpha', model: 'alpha-1', now: 0 };
@@ -51,6 +50,7 @@ describe('what a failure tells of the vendor', () => {
   });
 
   it.each([
+    ['no file left here for a connection', network('EMFILE')],
     ['a malformed request', apiError(400, { error: { message: 'x', type: 'invalid_request_error' } })],
     ['a model that is not there', apiError(404, { error: { message: 'x' } })],
     ['a prompt that is too long', apiError(400, { error: { message: 'x', code: 'context_length_exceeded' } })],

@@ -322,8 +322,13 @@ describe('the server', () => {
     expect(inspection.text).toMatch(/^Redis 7\.\d+\.\d+ at 127\.0\.0\.1:\d+, a single server$/);
     expect(inspection.warnings).toEqual([]);
     await server.command('REPLICAOF', '127.0.0.1', '1');
-    expect((await one.inspect!()).warnings).toEqual([expect.stringContaining('REDIS_URL name the primary')]);
+    await expect(one.inspect!()).rejects.toMatchObject({
+      details: { next: expect.stringContaining('REDIS_URL name the primary') },
+    });
     await server.command('REPLICAOF', 'NO', 'ONE');
+    await server.command('CONFIG', 'SET', 'maxmemory', '1mb');
+    await expect(one.inspect!()).rejects.toMatchObject({ details: { class: 'storage_full' } });
+    await server.command('CONFIG', 'SET', 'maxmemory', '0');
     await server.command('CONFIG', 'SET', 'appendfsync', 'everysec');
     expect((await one.inspect!()).warnings).toEqual([expect.stringContaining('REDIS_DURABILITY=always')]);
     await server.command('CONFIG', 'SET', 'appendfsync', 'always');
