@@ -118,7 +118,7 @@ export interface CallParams {
 
 /** A model as the vendor's own listing tells of it; what the listing does not say is left out. */
 export type LiveModel = Pick<ModelInfo, 'id'> &
-  Partial<Pick<ModelInfo, 'window' | 'input' | 'reasoning' | 'efforts' | 'price'>>;
+  Partial<Pick<ModelInfo, 'window' | 'maxOutput' | 'input' | 'reasoning' | 'efforts' | 'price'>>;
 
 /** Sizes as they travel, in base64. */
 export interface ImageLimits {

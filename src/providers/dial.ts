@@ -9,9 +9,9 @@ import { chatUsage, effortOption } from './shared/openai-dialect.ts';
 /** What DIAL's listing tells of a deployment. */
 function factsOf({ capabilities, limits, input_attachment_types: types }: Record<string, unknown>) {
   if (recordIn(capabilities).chat_completion === false) return undefined;
-  const { max_total_tokens: total, max_prompt_tokens: prompt } = recordIn(limits);
+  const { max_total_tokens: total, max_prompt_tokens: prompt, max_completion_tokens: most } = recordIn(limits);
   const window = firstCount(total, prompt);
-  return { ...(window && { window }), ...inputOf(types) };
+  return { window, maxOutput: firstCount(most), ...inputOf(types) };
 }
 
 /** Said only where the operator of the server wrote it down. */

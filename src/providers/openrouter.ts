@@ -6,7 +6,7 @@ import { countedSearches } from '../models/fees.ts';
 import { type CallParams, closestEffort, keyedProvider, type LiveModel, setting } from '../models/provider.ts';
 import { type Fetch, sentBody } from './shared/http.ts';
 import { isStrict } from './shared/json-schema.ts';
-import { liveList } from './shared/list-models.ts';
+import { firstCount, liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { mappedParts, type Part, searchTool, streamingModel } from './shared/stream-transforms.ts';
 import { fittedBudget } from './shared/thinking.ts';
@@ -80,10 +80,11 @@ const search = searchTool('openrouter.web_search', ({ maxResults, maxRounds, con
 
 /** What OpenRouter's listing tells of a model. */
 function factsOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
-  const { context_length: window, architecture, supported_parameters: takes } = row;
+  const { context_length: window, architecture, supported_parameters: takes, top_provider: top } = row;
   const read = textsIn(recordIn(architecture).input_modalities);
   return {
     ...(typeof window === 'number' && { window }),
+    maxOutput: firstCount(recordIn(top).max_completion_tokens),
     ...(read.length > 0 && { input: read.includes('image') ? ['text', 'image'] : ['text'] }),
     ...(Array.isArray(takes) && thinkingOf(textsIn(takes).includes('reasoning'), row.reasoning)),
     ...priceOf(recordIn(row.pricing)),

@@ -128,6 +128,7 @@ function listed(models: readonly ModelInfo[], provider: string, live: readonly L
       ...(known ?? model),
       input,
       ...(facts.price && { price: facts.price }),
+      ...(facts.maxOutput && { maxOutput: Math.min(facts.maxOutput, halfOf(window)) }),
       ...(facts.window === undefined && { windowAssumed: true }),
     };
     return withEfforts(told, facts);
@@ -150,7 +151,7 @@ function served(models: readonly ModelInfo[], provider: string, live: readonly L
     const { input = model.input, reasoning = model.reasoning } = facts;
     // Of a model that merely thinks nothing is known but that this can be switched.
     const efforts = known.has(model.id) ? model.efforts : (['none', 'high'] as const);
-    const maxOutput = Math.max(1, Math.min(model.maxOutput, Math.floor(model.window / 2)));
+    const maxOutput = Math.min(facts.maxOutput ?? model.maxOutput, halfOf(model.window));
     return { ...model, input, reasoning, efforts: reasoning ? efforts : [], maxOutput };
   });
 }
@@ -178,7 +179,10 @@ function settled({ definition, settings }: ConfiguredProvider, model: ModelInfo,
   const { tokens, assumed } = definition.fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
   const window = reported?.window ?? tokens;
   const windowAssumed = reported?.window === undefined && assumed;
-  // Half of a window is the most that a model may answer of which nobody says how much.
-  const maxOutput = model.windowAssumed ? Math.floor(window / 2) : model.maxOutput;
-  return { ...model, input, window, windowAssumed, maxOutput: Math.max(1, Math.min(maxOutput, window)) };
+  const told = reported?.maxOutput && Math.min(reported.maxOutput, halfOf(window));
+  const maxOutput = told ?? (model.windowAssumed ? halfOf(window) : Math.min(model.maxOutput, window));
+  return { ...model, input, window, windowAssumed, maxOutput };
 }
+
+/** The most that a model may answer of which its vendor does not say how much: what it is asked needs room, too. */
+const halfOf = (window: number): number => Math.max(1, Math.floor(window / 2));

@@ -145,9 +145,10 @@ async function ask(parts: Parts, definition: ProviderDefinition, state: State): 
 }
 
 /** Servers write what they like. */
-function sound({ window, ...model }: LiveModel): LiveModel[] {
+function sound({ window, maxOutput, ...model }: LiveModel): LiveModel[] {
   if (model.id === '' || model.id.length > maxIdLength || /\p{C}/u.test(model.id)) return [];
-  return [window !== undefined && Number.isInteger(window) && window > 0 ? { ...model, window } : model];
+  const isCount = (value?: number) => value !== undefined && Number.isInteger(value) && value > 0;
+  return [{ ...model, ...(isCount(window) && { window }), ...(isCount(maxOutput) && { maxOutput }) }];
 }
 
 const usd = z.number().nonnegative();
@@ -159,6 +160,7 @@ const keptSchema = () =>
       z.object({
         id: z.string().min(1),
         window: z.int().positive().optional(),
+        maxOutput: z.int().positive().optional(),
         input: z.array(z.enum(inputKinds)).optional(),
         reasoning: z.boolean().optional(),
         efforts: z.array(z.enum(efforts)).optional(),

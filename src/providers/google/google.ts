@@ -27,14 +27,18 @@ const googleList = (source: LiveListSource, signal: AbortSignal): Promise<LiveMo
   });
 
 /** The window is what the vendor calls the input limit; its own documents give no other. */
-function modelOf({ name, inputTokenLimit, supportedGenerationMethods }: Record<string, unknown>): LiveModel[] {
+function modelOf({
+  name,
+  inputTokenLimit,
+  outputTokenLimit,
+  supportedGenerationMethods,
+}: Record<string, unknown>): LiveModel[] {
   if (typeof name !== 'string') return [];
   const id = name.replace(/^models\//, '');
   const methods = supportedGenerationMethods;
   // Servers that merely speak like Gemini may leave the methods out.
   if (id === '' || (Array.isArray(methods) && !methods.includes('generateContent'))) return [];
-  const window = firstCount(inputTokenLimit);
-  return [{ id, ...(window && { window }) }];
+  return [{ id, window: firstCount(inputTokenLimit), maxOutput: firstCount(outputTokenLimit) }];
 }
 
 /** Those that can't search. */

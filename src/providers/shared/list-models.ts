@@ -28,7 +28,7 @@ export async function allPages<Entry extends { id: string }>(
 type FactsOf = (row: Record<string, unknown>) => Omit<LiveModel, 'id'> | undefined;
 
 /** All models of a listing in OpenAI's or Anthropic's form. Throws an `AppError` of kind `model`, or the signal's reason. */
-export const liveList = (source: LiveListSource, signal: AbortSignal, factsOf: FactsOf = windowOf) =>
+export const liveList = (source: LiveListSource, signal: AbortSignal, factsOf: FactsOf = limitsOf) =>
   allPages<LiveModel>(async after => {
     const query = after === undefined ? '' : `?after_id=${encodeURIComponent(after)}`;
     const { data, has_more: more, last_id: last } = await listPage(source, query, signal);
@@ -47,17 +47,18 @@ export function listPage({ baseUrl, ...source }: LiveListSource, query: string, 
   return askJson(question, signal, 'list of models');
 }
 
-/** The names under which servers tell the window. */
+/** The names under which servers tell the window, and how long an answer may be. */
 const windowFields = ['context_window', 'context_length', 'max_context_length', 'max_model_len', 'max_input_tokens'];
+const outputFields = ['max_completion_tokens', 'max_output_tokens', 'max_tokens'];
 
 /** The first that can be a count of tokens. */
 export const firstCount = (...values: readonly unknown[]): number | undefined =>
   values.find((value): value is number => Number.isInteger(value) && Number(value) > 0);
 
-function windowOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
+function limitsOf(row: Record<string, unknown>): Omit<LiveModel, 'id'> {
   // llama.cpp tells the window that it was started with beside the one that the model was trained with.
   const window = firstCount(...windowFields.map(field => row[field]), recordIn(row.meta).n_ctx);
-  return window ? { window } : {};
+  return { window, maxOutput: firstCount(...outputFields.map(field => row[field])) };
 }
 
 /**

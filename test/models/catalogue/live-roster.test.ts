@@ -144,6 +144,8 @@ describe("a vendor's list", () => {
     { id: 'dated-2-20251201' },
     { id: 'maker/star-4', efforts: ['none', 'low'], reasoning: true },
     { id: 'new-5', input: ['text', 'image'] },
+    { id: 'told-6', window: 200_000, maxOutput: 64_000 },
+    { id: 'told-7', window: 200_000, maxOutput: 200_000 },
   ];
 
   it('is believed: what it leaves out is asked by name alone, a date behind the name is no other model', async () => {
@@ -158,10 +160,13 @@ describe("a vendor's list", () => {
       ['dated-2-20251201', false],
       ['maker/star-4', false],
       ['new-5', false],
+      ['told-6', false],
+      ['told-7', false],
     ]);
     expect(models[0]).toMatchObject({ window: 5_000, efforts: ['none', 'high'], reasoning: true });
     expect(models[5]).toMatchObject({ provider: 'box', maxOutput: 9_000, efforts: ['none', 'low'], score: 1 });
     expect(models[6]).toMatchObject({ input: ['text', 'image'], windowAssumed: true });
+    expect(models.slice(7).map(({ maxOutput }) => maxOutput)).toEqual([64_000, 100_000]);
   });
 
   it('knows a model under its alias but not under another maker, and tells nothing where it has no model for chats', async () => {

@@ -170,12 +170,12 @@ describe('google', () => {
     expect(answer.usage.output).toBeGreaterThan(answer.usage.reasoning);
   });
 
-  it('lists what writes text, over all pages, with its window', async () => {
+  it('lists what writes text, over all pages, with its window and the length of its answers', async () => {
     await vendor.close();
     const many = Array.from({ length: 1200 }, (_, at) => ({ id: `gemini-${at}`, window: 1000 + at }));
     vendor = await startGoogle({ models: [{ id: 'gemini-embedding-001' }, ...many] });
     const { list } = await google.connect({ apiKey: 'test-key', baseUrl: vendor.url });
-    expect(await list!(new AbortController().signal)).toEqual(many);
+    expect(await list!(new AbortController().signal)).toEqual(many.map(each => ({ ...each, maxOutput: 65_536 })));
     expect(vendor.requests.map(({ path }) => path)).toEqual([
       '/v1beta/models?pageSize=1000',
       '/v1beta/models?pageSize=1000&pageToken=1000',

@@ -34,7 +34,7 @@ describe('the live list', () => {
       '/v1/models': { data: [{ id: 'a', max_model_len: 8192 }, { id: '' }, 7, null], has_more: true, last_id: 'a' },
       '/v1/models?after_id=a': {
         data: [
-          { id: 'b', context_length: 100 },
+          { id: 'b', context_length: 100, max_completion_tokens: 40 },
           { id: 'c', context_window: 'x' },
           { id: 'd', meta: { n_ctx_train: 262_144, n_ctx: 8192 } },
           { id: 'e', active: false, context_window: 100 },
@@ -45,7 +45,7 @@ describe('the live list', () => {
     const { list, seen } = await serve(request => ({ body: pages[request.url ?? ''] }));
     expect(await list()).toEqual([
       { id: 'a', window: 8192 },
-      { id: 'b', window: 100 },
+      { id: 'b', window: 100, maxOutput: 40 },
       { id: 'c' },
       { id: 'd', window: 8192 },
     ]);
