@@ -37,14 +37,8 @@ const plans: readonly Plan[] = [
   { id: 'doctor-right-key', title: 'The right key', args: ['doctor'], key: rightKey },
   { id: 'right-key', title: 'A question', args: ['ask', question], key: rightKey },
   { id: 'continue', title: 'Going on', args: ['ask', 'And then?', '--continue', 'last'], key: rightKey },
-  {
-    id: 'root',
-    title: 'Started in /',
-    args: ['ask', 'What is this?', '--file', 'etc/passwd'],
-    key: rightKey,
-    cwd: '/',
-  },
-  { id: 'doctor-root', title: 'Why can the file not be read?', args: ['doctor'], key: rightKey, cwd: '/' },
+  { id: 'root', title: 'Started in /', args: ['search', 'hosts'], key: rightKey, cwd: '/' },
+  { id: 'doctor-root', title: 'Why can nothing be read?', args: ['doctor'], key: rightKey, cwd: '/' },
   { id: 'init-no-host', title: 'Into a host', args: ['init'], key: rightKey },
   { id: 'init', title: 'Into Claude Code', args: ['init', '--client', 'claude'], key: rightKey },
 ];

@@ -29,7 +29,7 @@ const instead: readonly (readonly [RegExp, string])[] = [
   [/(--models) \S+/, '$1 offline-east:echo-east,offline-west:echo-west'],
   [/--for o3 --against opus --neutral flash/, '--for echo-east --against echo-west'],
   // They echo, and call no tools.
-  [/^polylogue agent .*$/, fails('No allowed model can do this')],
+  [/^polylogue agent .*$/, fails('No allowed model is known to call tools')],
   // A free port of this machine; it serves until it is told to stop.
   [/POLYLOGUE_TOKEN=…/, 'POLYLOGUE_TOKEN=a-token-of-the-examples'],
   [/--host 0\.0\.0\.0/, '--host 127.0.0.1'],

@@ -119,9 +119,9 @@ describe('the package', () => {
     expect((await stat(at('dist/THIRD-PARTY-LICENSES.txt'))).size).toBeGreaterThan(20_000);
   });
 
-  it('is at most 2.5 MB, and brings one other package', async () => {
+  it('is at most 2.6 MB, and brings one other package', async () => {
     const [own = ''] = (await packedTarballs()).filter(file => basename(file).startsWith('polylogue-'));
-    expect((await stat(own)).size).toBeLessThanOrEqual(2_500_000);
+    expect((await stat(own)).size).toBeLessThanOrEqual(2_600_000);
     const installed = (await readdir(packed.path('node_modules'))).filter(name => !/^[.@]|^undici-types$/.test(name));
     expect(installed.sort()).toEqual(['polylogue', 'unpdf']);
     const held = await readdir(packed.path('node_modules/polylogue/dist/grammars'));

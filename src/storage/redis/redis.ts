@@ -160,7 +160,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
       pass(async () => {
         const inspection = await redisInspection(client);
         // What can be read may take no writes: a replica, or a server that is full.
-        await leases.lease('inspection', 'inspection', 1, clock.now());
+        await leases.lease('inspection', 'inspection', 1, clock.storeTime());
         return inspection;
       }),
     close,
