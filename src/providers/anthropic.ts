@@ -7,7 +7,7 @@ import { askJson, type Fetch, reportedCount, requestBody, versionedFetch } from 
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, mappedParts, type Part, searchTool } from './shared/stream-transforms.ts';
-import { fittedBudget, smallestAnswer, switchedThinking } from './shared/thinking.ts';
+import { fittedBudget, smallestAnswer, switchedThinking, withoutForcedChoice } from './shared/thinking.ts';
 
 /** For the vendor's own search. */
 const tooOld = /^claude-(?:2|instant|3-(?:opus|sonnet|haiku)-|3-5-sonnet-20240620)/;
@@ -70,7 +70,9 @@ export const anthropic = keyedProvider({
     const vendor = createAnthropic({ apiKey, baseURL: baseUrl, fetch: address.fetch });
     return {
       languageModel: model =>
-        withQuotes(withRoomForThinking(withLooseThoughts(vendor.messages(model.id), model), model)),
+        withQuotes(
+          withRoomForThinking(withLooseThoughts(withFreeChoice(vendor.messages(model.id), model), model), model),
+        ),
       providerOptions: params => ({ anthropic: thinkingOptions(params) }),
       vendorTools: search,
       usesIn: countedSearches,
@@ -123,6 +125,14 @@ const withLooseThoughts = (vendorModel: sdk.LanguageModelV4, { id }: ModelInfo):
     const loose = { ...recordIn(thinking), blockBinding: { prefixMismatchBehavior: 'drop_block' } };
     const anthropic = { ...options.providerOptions?.anthropic, thinking: loose };
     return { ...options, providerOptions: { ...options.providerOptions, anthropic } };
+  });
+
+/** A model that thinks, whether it was asked to or always does, is not forced to call a tool. */
+const withFreeChoice = (vendorModel: sdk.LanguageModelV4, { reasoning, efforts, thinkingBudget }: ModelInfo) =>
+  withoutForcedChoice(vendorModel, ({ providerOptions }) => {
+    const { type } = recordIn(providerOptions?.anthropic?.thinking);
+    const always = reasoning && !thinkingBudget && !efforts.includes('none');
+    return type === undefined ? always : type !== 'disabled';
   });
 
 /**

@@ -3,7 +3,7 @@ import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { adjustedModel, type CallOptions, withThoughtsApart } from './shared/stream-transforms.ts';
-import { switchedThinking } from './shared/thinking.ts';
+import { switchedThinking, withoutForcedChoice } from './shared/thinking.ts';
 
 export const deepseek = keyedProvider({
   id: 'deepseek',
@@ -24,7 +24,10 @@ export const deepseek = keyedProvider({
     const { createDeepSeek } = await import('@ai-sdk/deepseek');
     const vendor = createDeepSeek({ apiKey: access.apiKey, baseURL: access.baseUrl, fetch: answerFetch });
     return {
-      languageModel: ({ id }) => withThoughtsApart(adjustedModel(vendor.chat(id), withoutIdleTemperature)),
+      languageModel: ({ id, reasoning }) => {
+        const asked = adjustedModel(vendor.chat(id), withoutIdleTemperature);
+        return withThoughtsApart(withoutForcedChoice(asked, call => reasoning && !isThoughtless(call)));
+      },
       providerOptions: params => ({
         deepseek: switchedThinking(params, sent => ({ thinking: { type: 'enabled' }, reasoningEffort: sent })),
       }),
@@ -38,6 +41,8 @@ export const deepseek = keyedProvider({
 
 /** The package warns of each temperature that thinking makes useless, also of the 0 that is sent where nobody named one. */
 function withoutIdleTemperature(options: CallOptions): CallOptions {
-  const { type } = recordIn(options.providerOptions?.deepseek?.thinking);
-  return options.temperature === 0 && type !== 'disabled' ? { ...options, temperature: undefined } : options;
+  return options.temperature === 0 && !isThoughtless(options) ? { ...options, temperature: undefined } : options;
 }
+
+const isThoughtless = ({ providerOptions }: CallOptions): boolean =>
+  recordIn(providerOptions?.deepseek?.thinking).type === 'disabled';

@@ -12,10 +12,10 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
-/** A schema of zod or valibot has a `type` too, and means nothing to a vendor. What these make of it for JSON has properties. */
+/** A schema of zod or valibot has a `type` too, and means nothing to a vendor. What these make of it for JSON says which properties there are. */
 const jsonSchema = z
   .custom(
-    value => !isRecord(value) || !('~standard' in value) || 'properties' in value,
+    value => !isRecord(value) || !('~standard' in value) || 'properties' in value || 'additionalProperties' in value,
     'expected JSON Schema, as z.toJSONSchema(schema) makes it',
   )
   .pipe(z.looseObject({ type: z.literal('object') }));

@@ -27,9 +27,14 @@ export function pathsFlag({ flags, environment }: CommandContext, name: string):
   return paths.length > 0 ? paths : undefined;
 }
 
-/** What `--file` names, as arguments of a tool; `files` is the one that takes files. All may be read, also outside the project. */
+/**
+ * What `--file` names, as arguments of a tool; `files` is the one that takes files. All may be read, also outside the project: what
+ * is not there is told here, since a tool tells of it only inside.
+ */
 export function namedFiles(context: CommandContext, files: string) {
-  const paths = pathsFlag(context, 'file') ?? [];
+  const named = pathsFlag(context, 'file') ?? [];
+  for (const missing of missingPaths(named)) context.out.warn(`not read: ${missing}`);
+  const paths = named.filter(isThere);
   const images = paths.filter(isPicture);
   const others = paths.filter(path => !isPicture(path));
   return {
@@ -41,10 +46,10 @@ export function namedFiles(context: CommandContext, files: string) {
 const lineRange = /:\d+(?:-\d*)?$/;
 
 /** A sentence for each path, with or without lines behind it, at which there is nothing. */
-export function missingPaths(paths: readonly string[]): string[] {
-  const isThere = (path: string) => existsSync(path) || existsSync(path.replace(lineRange, ''));
-  return paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
-}
+export const missingPaths = (paths: readonly string[]): string[] =>
+  paths.filter(path => !isThere(path)).map(path => `There is no ${path}.`);
+
+const isThere = (path: string): boolean => existsSync(path) || existsSync(path.replace(lineRange, ''));
 
 /** How a command shows what its tool answers. */
 export interface ToolRun {

@@ -9,7 +9,8 @@ import { withSchemaInPrompt } from '../shared/json-schema.ts';
 import { liveList } from '../shared/list-models.ts';
 import { answerFetch } from '../shared/non-streaming.ts';
 import { chatPackage, chatUsage } from '../shared/openai-dialect.ts';
-import { mappedParts } from '../shared/stream-transforms.ts';
+import { type CallOptions, mappedParts } from '../shared/stream-transforms.ts';
+import { withoutForcedChoice } from '../shared/thinking.ts';
 import { createMoonshotFormula, moonshotBalance } from './api.ts';
 import { searchingModel, webSearchTool } from './web-search.ts';
 
@@ -70,7 +71,8 @@ export const moonshot = keyedProvider({
     const formula = createMoonshotFormula(access);
     return {
       languageModel: model => {
-        const searching = searchingModel(withSchemaInPrompt(vendor.chatModel(model.id)), formula);
+        const chat = withoutForcedChoice(withSchemaInPrompt(vendor.chatModel(model.id)), refusesChoice(model));
+        const searching = searchingModel(chat, formula);
         if (!hour || !sellsAnHour(model)) return searching;
         return mappedParts(searching, () => part => [
           part.type === 'finish' ? { ...part, usage: writtenForAnHour(part.usage) } : part,
@@ -118,6 +120,14 @@ function writtenForAnHour(usage: LanguageModelV4Usage): LanguageModelV4Usage {
   const raw = { cache_creation: { ephemeral_1h_input_tokens: cacheWrite } };
   return { ...usage, inputTokens: { total, noCache: 0, cacheRead, cacheWrite }, raw };
 }
+
+/** While K2 models think, nothing forces them to call a tool; from K3 on no single tool does. */
+const refusesChoice =
+  ({ reasoning, efforts }: ModelInfo) =>
+  ({ toolChoice, providerOptions }: CallOptions): boolean =>
+    efforts.length > 0 && !efforts.includes('none')
+      ? toolChoice?.type === 'tool'
+      : reasoning && recordIn(providerOptions?.moonshot?.thinking).type !== 'disabled';
 
 /** K2 models only switch it on and off; from K3 on it has levels and can't be switched off. */
 function thinking({ model, effort, webSearch }: CallParams): JSONObject {

@@ -1,10 +1,14 @@
 import type { JSONSchema7, LanguageModelV4 } from '@ai-sdk/provider';
-import { isRecord, recordIn, textsIn } from '../../core/json.ts';
+import { isRecord, recordIn, textIn, textsIn } from '../../core/json.ts';
 import { adjustedModel, type CallOptions } from './stream-transforms.ts';
 
 /** What strict modes refuse anywhere in a schema. */
 const refused =
   /^(?:allOf|oneOf|not|if|then|else|default|uniqueItems|contains|patternProperties|propertyNames|dependent\w+|unevaluated\w+)$/;
+
+/** The formats that strict modes know, and what their regular expressions do not. */
+const knownFormat = /^(?:date-time|time|date|duration|email|hostname|ipv4|ipv6|uuid)$/;
+const lookaround = /\(\?<?[=!]/;
 
 /** Where schemas stand in a schema: as its value, as a list of them, or by name. */
 const nested = /^(?:items|prefixItems|anyOf)$/;
@@ -18,6 +22,9 @@ function fitsStrictMode(schema: unknown): boolean {
   const isObject = properties !== undefined || [type].flat().includes('object');
   const isClosed = Object.keys(recordIn(properties)).every(name => textsIn(required).includes(name));
   if (isObject && (additionalProperties !== false || !isClosed)) return false;
+  if ('$ref' in schema && Object.keys(schema).length > 1) return false;
+  if ('format' in schema && !knownFormat.test(textIn(schema.format))) return false;
+  if (lookaround.test(textIn(schema.pattern))) return false;
   return Object.entries(schema).every(([word, value]) => {
     if (byName.test(word)) return Object.values(recordIn(value)).every(fitsStrictMode);
     return !refused.test(word) && (!nested.test(word) || fitsStrictMode(value));

@@ -1,6 +1,7 @@
-import type { JSONObject } from '@ai-sdk/provider';
+import type { JSONObject, LanguageModelV4 } from '@ai-sdk/provider';
 import type { Effort } from '../../core/model.ts';
-import { type CallParams, closestEffort } from '../../models/provider.ts';
+import { type CallParams, closestEffort, forcedChoice } from '../../models/provider.ts';
+import { adjustedModel, type CallOptions, mappedParts, streamingModel } from './stream-transforms.ts';
 
 /** What must be left for the answer beside the thinking, in tokens. */
 export const smallestAnswer = 1_000;
@@ -16,4 +17,16 @@ export function switchedThinking({ model, effort }: CallParams, on: (sent: Effor
 export function fittedBudget(wanted: number, range: { min: number; max: number }, room: number): number | undefined {
   const max = Math.min(range.max, room - smallestAnswer);
   return max < range.min ? undefined : Math.floor(Math.min(max, Math.max(range.min, wanted)));
+}
+
+/** The same model, free to call no tool, with a warning, where its vendor refuses to force it: most do while a model thinks. */
+export function withoutForcedChoice(model: LanguageModelV4, isRefused: (call: CallOptions) => boolean) {
+  const details = 'The forced tool choice was left out: the vendor takes none here.';
+  const warning = { type: 'unsupported', feature: 'toolChoice', details } as const;
+  const unforced = adjustedModel(model, call => ({ ...call, toolChoice: undefined }));
+  const free = mappedParts(unforced, () => part => [
+    part.type === 'stream-start' ? { ...part, warnings: [...part.warnings, warning] } : part,
+  ]);
+  const isForced = (call: CallOptions) => forcedChoice(call.toolChoice) !== undefined && isRefused(call);
+  return streamingModel(model, call => (isForced(call) ? free : model).doStream(call));
 }

@@ -11,7 +11,7 @@ import { withSchemaInPrompt } from '../shared/json-schema.ts';
 import { liveList } from '../shared/list-models.ts';
 import { chatPackage } from '../shared/openai-dialect.ts';
 import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
-import { switchedThinking } from '../shared/thinking.ts';
+import { switchedThinking, withoutForcedChoice } from '../shared/thinking.ts';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
@@ -76,7 +76,11 @@ export const zhipu = keyedProvider({
     const engine = searchEngineOf(access.settings, access.baseUrl);
     const vendor = await chatPackage('zhipu', access, { transformRequestBody: withSearch });
     return {
-      languageModel: ({ id }) => zhipuModel(withSchemaInPrompt(vendor.chatModel(id)), engine),
+      languageModel: ({ id }) =>
+        zhipuModel(
+          withoutForcedChoice(withSchemaInPrompt(vendor.chatModel(id)), () => true),
+          engine,
+        ),
       providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
       usesIn: passedUse,
       sendsStrings: () => true,

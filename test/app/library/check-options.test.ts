@@ -116,6 +116,10 @@ it.each([
 });
 
 it.each<[what: string, given: object]>([
+  [
+    'records as zod makes them',
+    { tools: [{ ...tool, inputSchema: z.toJSONSchema(z.record(z.string(), z.string())) }] },
+  ],
   ['schemas as zod makes them', { tools: [{ ...tool, inputSchema: z.toJSONSchema(z.object({})) }] }],
   ['tools with members of their own', { tools: [{ ...tool, db: {}, pool: {} }] }],
   ['tools of Polylogue by two of their names', { tools: ['reads', 'read_file', 'read_file'] }],

@@ -138,9 +138,11 @@ describe('polylogue ask', () => {
       'shot.PNG': Buffer.from(png, 'base64'),
     });
     try {
-      const named = ['notes/a.md:1-1', 'shot.PNG', '.env'].flatMap(name => ['--file', elsewhere.path(name)]);
-      const { err } = await ask(['What is there?', ...named]);
+      const names = ['notes/a.md:1-1', 'shot.PNG', 'gone.md', '.env'];
+      const { err } = await ask(['What is there?', ...names.flatMap(name => ['--file', elsewhere.path(name)])]);
       expect(asked()[0]).toContain('Three ideas.');
+      expect(err).toContain(`not read: There is no ${elsewhere.path('gone.md')}.\n`);
+      expect(err).not.toContain('readable only inside');
       expect(JSON.stringify(vendor.requests[0]?.body)).toContain(`data:image/png;base64,${png}`);
       expect(err).toMatch(/polylogue: not read: .*\.env: Blocked.*\n$/);
       const later = await ask(['And then?', '--continue', 'last']);

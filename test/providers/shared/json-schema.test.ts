@@ -51,6 +51,7 @@ describe('a schema', () => {
   it.each<[string, JSONSchema7]>([
     ['closed, also below', closed({ a: closed({ b: text }), c: { type: 'array', items: closed({ d: text }) } })],
     ['names that are words elsewhere', closed({ not: text, default: text, allOf: text })],
+    ['formats and patterns', closed({ a: { type: 'string', format: 'email', pattern: '^(?:a|b)@' } })],
     ['definitions', closed({ a: { $ref: '#/$defs/a' } }, { $defs: { a: closed({ b: text }) } })],
   ])('is strict: %s', (_name, schema) => {
     expect(isStrict({ prompt, responseFormat: { type: 'json', schema } })).toBe(true);
@@ -65,6 +66,10 @@ describe('a schema', () => {
     ['an open definition', closed({ a: { $ref: '#/$defs/a' } }, { $defs: { a: { type: 'object' } } })],
     ['words that are refused', closed({ a: { oneOf: [text, { type: 'null' }] } })],
     ['a default', closed({ a: { type: 'string', default: 'x' } })],
+    ['a format that is unknown there', closed({ a: { type: 'string', format: 'uri' } })],
+    ['a pattern that looks ahead', closed({ a: { type: 'string', pattern: '^(?!x)y$' } })],
+    ['a pattern that looks behind', closed({ a: { type: 'string', pattern: '(?<=x)y' } })],
+    ['words next to a reference', closed({ a: { $ref: '#/$defs/a', description: 'A' } }, { $defs: { a: text } })],
   ])('is not strict: %s', (_name, schema) => {
     expect(isStrict({ prompt, responseFormat: { type: 'json', schema } })).toBe(false);
   });

@@ -68,7 +68,10 @@ function check(body: Value, self: Searches, calls: ReadonlyMap<string, Call>, fo
   }
   if (body.tools != null && tools.length === 0) return refusal('tools must not be empty');
   if (body.tool_choice != null && tools.length === 0) return refusal('tool_choice is set but no tools are provided');
-  if (body.tool_choice === 'required') return refusal('tool_choice required is not supported');
+  const { model, thinking, tool_choice: choice } = body;
+  const mayThink = !/^(moonshot-v1|kimi-k2-)/.test(stringOf(model)) && recordOf(thinking).type !== 'disabled';
+  const isForced = choice === 'required' ? !/^kimi-k3/.test(stringOf(model)) : typeof choice === 'object';
+  if (mayThink && isForced) return refusal('tool_choice is incompatible with thinking enabled');
   const problem = formula.problem(recordsOf(body.messages), tools);
   if (problem !== undefined) return refusal(problem);
   const searching = tools.some(tool => tool.type === 'builtin_function');
