@@ -89,7 +89,7 @@ export interface ModelTurn extends Pick<LocalTurn, 'contribution' | 'images' | '
   cli?: CliOptions;
   /** A program reads the answer, as `wholeOnly` of a question to a model says. */
   wholeOnly?: boolean | undefined;
-  /** How many images of earlier turns the model is to see. */
+  /** How many images of earlier turns the model is to see; those are not sent again. Absent: each is sent as it is named. */
   earlierImages?: number;
   category: Category;
   effort: Effort;

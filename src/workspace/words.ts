@@ -25,15 +25,17 @@ export const isTellingWord = (word: string): boolean =>
 
 const kindWords = 'class|component|def|enum|fn|func|function|interface|method|module|namespace|struct|trait|type';
 /** `class Field`, `Field class`, `Model.save`, `save()`, `maxBytes`, `max_bytes`, and what stands in backticks. */
-const namePattern = new RegExp(
-  [
-    String.raw`(?<=\b(?:${kindWords})\s+)[\p{L}_$][\p{L}\p{N}_$]*`,
-    String.raw`[\p{L}_$][\p{L}\p{N}_$]*(?=\s+(?:${kindWords})\b|\(|\x60|::[\p{L}_$]|[.#][\p{L}_$])`,
-    String.raw`(?<=[\p{L}\p{N}_$](?:::|[.#])|\x60)[\p{L}_$][\p{L}\p{N}_$]*`,
-    String.raw`\p{L}[\p{L}\p{N}]*(?:[_$]|\p{Ll}\p{Lu})[\p{L}\p{N}_$]*|(?<=\S\s+)\p{Lu}\p{Ll}[\p{L}\p{N}]+`,
-  ].join('|'),
-  'gu',
-);
+const namePattern = (() => {
+  const name = String.raw`[\p{L}_$][\p{L}\p{N}_$]*`;
+  const forms = [
+    String.raw`(?<=\b(?:${kindWords})\s{1,9})${name}`,
+    String.raw`${name}(?=\s{1,9}(?:${kindWords})\b|\(|\x60|::[\p{L}_$]|[.#][\p{L}_$])`,
+    String.raw`(?<=[\p{L}\p{N}_$](?:::|[.#])|\x60)${name}`,
+    String.raw`[\p{L}_$][\p{L}\p{N}]*(?:[_$]|\p{Ll}\p{Lu})[\p{L}\p{N}_$]*|(?<=\S\s{1,9})\p{Lu}\p{Ll}[\p{L}\p{N}]+`,
+  ];
+  // A name begins where a word does, and spaces are few: otherwise a long run would be tried from each of its characters.
+  return new RegExp(String.raw`(?<![\p{L}\p{N}_$])(?:${forms.join('|')})`, 'gu');
+})();
 
 /** Names of things in code that a question speaks of, as far as it writes them as names; a single word is one. */
 export const namesIn = (question: string): string[] => {

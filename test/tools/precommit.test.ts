@@ -105,6 +105,14 @@ describe('precommit', () => {
     expect(prompt()).toContain(`=== BEGIN EVIDENCE: not read ===\ngit cannot read ${damaged.path}`);
   });
 
+  it('says what is damaged, and what to do, where all are', async () => {
+    await repo.write('.git/index', 'no index');
+    await (await gitRepository(join(project.root, 'old'))).write('.git/index', 'no index');
+    const { error } = await call(step(1, 1, { path: '.' }));
+    expect(error).toMatchObject({ message: expect.stringMatching(/^git cannot read /), class: 'files' });
+    expect(error.next).toContain('"git status"');
+  });
+
   it('leaves neither staged nor unstaged changes out for a host that fills in every field with false', async () => {
     await repo.write('src/cart.ts', 'export const total = 2;\n');
     const reply = await call(step(1, 1, { path: 'shop', include_staged: false, include_unstaged: false }));

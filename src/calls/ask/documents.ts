@@ -76,7 +76,7 @@ export function withDocuments(
 }
 
 function wayToRead({ documents }: CallServices, path: string): string {
-  if (isPicture(path)) return ' Send a picture in `images`, to a model that sees them.';
+  if (isPicture(path)) return ' Send a picture in `images` of a tool that takes them, such as chat.';
   if (documents?.reads(path))
     return ` A model of ${documents.provider} reads documents: name one, or call smart_file_query.`;
   if (documentFormat(path))

@@ -201,7 +201,8 @@ function selectHistory(
   }
 }
 
-const maxImages = 5;
+/** Most images of one message. */
+export const maxImages = 5;
 
 /** Vendors refuse larger ones. */
 const maxImageBytes = 20 * 1024 * 1024;
@@ -263,8 +264,8 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
   const plainly = planBudget({ window, maxOutput, reserved: least, maxPrompt });
   const evidence = fitEvidence(plan.evidence ?? [], (plainly.rest * evidenceShare) / factor);
   const content = [parts.draft.content, evidence.text].filter(Boolean).join('\n\n');
-  const draft = { ...parts.draft, content };
-  const reserved = evidence.text === '' ? least : reservedTokens(preamble, { ...parts, draft }, tail);
+  const asked = { ...parts.draft, content };
+  const reserved = evidence.text === '' ? least : reservedTokens(preamble, { ...parts, draft: asked }, tail);
   const budget = planBudget({ window, maxOutput, reserved, maxPrompt });
   // What is made shorter for its price is so for that much room, and not for the whole window.
   const shown = Math.min(window, (maxPrompt ?? window) + budget.answer);
@@ -273,6 +274,9 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
     common.context === 'thread' ? selectHistory(services, thread, shown, room) : { selection: { turns: [] } };
   const { selection } = history;
   const historyUsed = Math.ceil(selectionTokens(selection) * factor);
+  const isNew = ({ blob }: ImageRecord) =>
+    plan.earlierImages === undefined || !selection.turns.some(turn => turn.images.some(image => image.blob === blob));
+  const draft = { ...asked, images: asked.images.filter(isNew) };
 
   const inPrompt = promptFiles(selection);
   const hashes = new Set([...blobsOf(selection), ...[...inPrompt.values()].map(file => file.base)]);

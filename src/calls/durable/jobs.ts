@@ -54,10 +54,8 @@ export class Jobs {
 
   /** Throws when there is no such job of this owner. One whose process died reads as `interrupted`. */
   async find(id: string, owner: string): Promise<Job> {
-    const job = await this.#owned(id, owner);
-    const mine = this.#running.get(job.id);
-    const { thread = job.thread, ...end } = mine?.end ?? {};
-    if (job.status !== 'running' || mine) return job.status === 'cancelled' ? job : { ...job, ...end, thread };
+    const job = this.#asEnded(await this.#owned(id, owner));
+    if (job.status !== 'running' || this.#running.has(job.id)) return job;
     const { lease } = this.#options;
     if (job.holder !== lease.holder && !(await lease.isDead(job.holder))) return job;
     // Where it ended since it was read, and its process with it, this changes nothing.
@@ -131,8 +129,9 @@ export class Jobs {
   }
 
   /** The owner's jobs, the newest first. */
-  list(owner: string, limit: number): Promise<Job[]> {
-    return this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
+  async list(owner: string, limit: number): Promise<Job[]> {
+    const jobs = await this.#options.store.jobs({ owner, limit, now: this.#options.clock.now() });
+    return jobs.map(job => this.#asEnded(job));
   }
 
   /** How many run in this process. */
@@ -173,6 +172,12 @@ export class Jobs {
         validationErrors: [{ field: 'job_id', error: 'unknown' }],
       });
     return job;
+  }
+
+  /** A job as the store has it, with its end where the store does not have that yet. */
+  #asEnded(job: Job): Job {
+    const { thread = job.thread, ...end } = this.#running.get(job.id)?.end ?? {};
+    return job.status === 'cancelled' ? job : { ...job, ...end, thread };
   }
 
   async #heed(id: JobId, work: DetachedCall): Promise<void> {

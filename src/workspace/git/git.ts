@@ -86,17 +86,19 @@ export const createGit = (options: GitOptions) => ({
     const { places, notes } = await findRepositories(options, reference.literal ?? reference.path, request.signal);
     if (places.length === 0) throw noFolder(request.path, 'no git repository is there, nor up to 5 directories below.');
     const repositories: RepositoryChanges[] = [];
+    const failures: Error[] = [];
     // One after the other: each keeps a disk busy by itself.
     for (const place of places) {
       try {
         repositories.push(await readChanges(options, place, request));
       } catch (error) {
         // One that is damaged is no reason to leave the others unread.
-        if (places.length === 1 || !isAppError(error) || request.signal?.aborted) throw error;
-        notes.push(error.message);
+        if (!isAppError(error) || request.signal?.aborted) throw error;
+        failures.push(error);
       }
     }
-    if (repositories.length === 0) throw noFolder(request.path, notes.join(' '));
+    if (repositories.length === 0) throw failures[0];
+    notes.push(...failures.map(({ message }) => message));
     if (request.compareTo !== undefined && repositories.every(({ comparedWith }) => comparedWith === undefined)) {
       throw inputError(`"${request.compareTo}" names no commit here.`, {
         next: 'Name a branch, tag or commit that the repository has in compare_to ("git branch -a" lists them), or leave it out.',

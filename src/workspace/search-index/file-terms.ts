@@ -203,7 +203,7 @@ const constant = hashOf('const');
 
 /** What is declared within a function says nothing about a file. */
 const isOfFile = (text: Buffer, at: number): boolean =>
-  at === 0 || text[at - 1] === newline || text.toString('latin1', Math.max(0, at - 8), at).endsWith('\nexport ');
+  /(?:^|\n)(?:export )?$/.test(text.toString('latin1', Math.max(0, at - 8), at));
 
 /** What follows these words is declared. */
 const declares = new Set(

@@ -123,6 +123,7 @@ describe('a job whose end the store does not take', () => {
     const done = { status: 'done', reply: { document: { content: 'Yes.' } } };
     expect(await operations.jobs.wait(id, 'ann', 1_000, new AbortController().signal)).toMatchObject(done);
     expect(await operations.jobs.cancel(id, 'ann')).toMatchObject(done);
+    expect(await operations.jobs.list('ann', 9)).toMatchObject([done]);
     await clock.advance(2_000);
     expect(await memory.job(id, clock.now())).toMatchObject({ status: 'running' });
     recover();

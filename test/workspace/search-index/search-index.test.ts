@@ -147,6 +147,9 @@ describe('the search index', () => {
       expect([question, (await search(question))[0]]).toEqual([question, 'lib/base.py:1-3']);
     }
     expect((await search('sendAll'))[0]).toBe('lib/all.ts:1-2');
+    await project.write('lib/all.ts', 'export const sendAll = () => undefined;\n');
+    await refresh();
+    expect((await search('sendAll'))[0]).toBe('lib/all.ts:1-1');
   });
 
   it('finds a long class by its name where it is declared', async () => {

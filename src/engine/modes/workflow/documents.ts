@@ -88,7 +88,7 @@ export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
     [mode.words.complete]: true,
     [mode.words.summary]: {
       ...summaryOf(facts),
-      final_analysis: step.hypothesis ?? step.findings,
+      final_analysis: cutMiddle(step.hypothesis ?? step.findings, summaryChars),
       confidence_level: words.level ?? progress.confidence,
     },
     skip_expert_analysis: true,

@@ -60,9 +60,7 @@ export function orderWarning(
 
 export function advance(before: WorkflowProgress | undefined, step: Step, afterSeq: number): WorkflowProgress {
   const known = isSameRun(before, step) ? before : undefined;
-  const lists = gathered(known, step);
-  // What earlier revisions of the same step supposed is taken back too.
-  const replaced = step.revises === undefined ? [] : [step.revises, ...(lists.steps.at(-1)?.numbers.slice(1) ?? [])];
+  const { replaced, ...lists } = gathered(known, step);
   const held = (known?.hypotheses ?? []).filter(({ step: at }) => !replaced.includes(at));
   const hypothesis = step.hypothesis
     ? [{ step: step.stepNumber, hypothesis: step.hypothesis, confidence: step.confidence }]
@@ -115,6 +113,8 @@ function gathered(known: WorkflowProgress | undefined, step: Step) {
     return [...new Map([...rest, ...steps.flatMap(list)].map(item => [JSON.stringify(item), item])).values()];
   }
   return {
+    // What earlier revisions of the same step supposed is taken back too.
+    replaced: [step.revises, ...revised.flatMap(({ numbers }) => numbers)],
     steps,
     filesChecked: all(lists => lists.filesChecked),
     relevantFiles: all(lists => lists.relevantFiles),

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
-import { collectImages } from '../../../calls/ask/prompt.ts';
+import { collectImages, maxImages } from '../../../calls/ask/prompt.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { type Reply, readControlStatus } from '../../../calls/reply.ts';
@@ -150,9 +150,11 @@ async function answerBefore(
     models.includes(common.model);
   if (!isSame) return undefined;
   const { records } = await collectImages(services, call, step.images);
-  const shown = new Set(thread.turns.flatMap(({ images }) => images.map(({ blob }) => blob)));
+  // What came later, or with a question that failed, is not what was judged.
+  const judged = thread.turns.filter(({ seq, status }) => status === 'done' && seq <= answer.seq);
+  const shown = new Set(judged.flatMap(({ images }) => images.map(({ blob }) => blob)));
   if (records.some(({ blob }) => !shown.has(blob))) return undefined;
-  const seen = new Map(thread.turns.flatMap(({ files }) => files.map(file => [file.path, file])));
+  const seen = new Map(judged.flatMap(({ files }) => files.map(file => [file.path, file])));
   for (const path of new Set([...seen.keys(), ...facts.progress.relevantFiles])) {
     const found = await sandbox.locate(resolve(request.principal.root, path));
     const record = seen.get(isSkip(found) ? path : found.path);
@@ -259,14 +261,20 @@ async function askExpert(services: ModeServices, stepCall: StepCall) {
   const { progress } = facts;
   const { contribution, images, workflow, document } = local(stepCall, {});
   const isThreadShown = call.common.context === 'thread';
+  const all = progress.images.length;
+  const sent = isThreadShown ? images : progress.images.slice(-maxImages);
+  if (!isThreadShown && all > maxImages)
+    call.warnings.push(
+      `The expert sees the newest ${maxImages} of ${all} images. With context "thread" it sees all of them.`,
+    );
   const turn: ModelTurn = {
     contribution,
     tail: tailOf(mode, facts),
     wholeOnly: mode.expert?.json,
     files: [...new Set([...progress.relevantFiles, ...(mode.files?.(progress.settings) ?? [])])],
     evidence: facts.evidence?.forExpert,
-    images: isThreadShown ? images : progress.images,
-    earlierImages: isThreadShown ? progress.images.length : 0,
+    images: sent,
+    earlierImages: isThreadShown ? all - (sent?.length ?? 0) : 0,
     aboutFiles: mode.neededAtFirst?.includes('relevant_files'),
     category: mode.category ?? 'extended_reasoning',
     effort: mode.effort ?? 'high',

@@ -52,6 +52,22 @@ describe('the images of a workflow', () => {
     expect(imagesShown()).toBe(1);
   });
 
+  it('are shown once, also where the last step names them again', async () => {
+    await shoot('shot.png', 1);
+    const { continuation_id } = await debug(1, 2, { images: ['shot.png'] });
+    await debug(2, 2, { continuation_id, images: ['shot.png'] });
+    expect(imagesShown()).toBe(1);
+  });
+
+  it('are shown as far as one message takes them to an expert who is shown no history', async () => {
+    for (let n = 1; n <= 6; n++) await shoot(`shot${n}.png`, n);
+    const { continuation_id } = await debug(1, 3, { images: ['shot1.png', 'shot2.png', 'shot3.png'] });
+    await debug(2, 3, { continuation_id, images: ['shot4.png', 'shot5.png', 'shot6.png'] });
+    const reply = await debug(3, 3, { continuation_id, context: 'none' });
+    expect(reply.metadata.warnings).toEqual([expect.stringContaining('the newest 5 of 6 images')]);
+    expect(imagesShown()).toBe(5);
+  });
+
   it('need an expert that sees, also where the last step has none', async () => {
     await shoot('shot.png', 1);
     const { continuation_id } = await debug(1, 2, { images: ['shot.png'] });
@@ -61,12 +77,37 @@ describe('the images of a workflow', () => {
 });
 
 describe('an expert', () => {
-  it('hears no hypothesis that was replaced, however often', async () => {
+  it.each([
+    ['with a question that failed', { relevant_files: ['a.ts'] }, 1],
+    ['without an expert', { use_assistant_model: false }, 0],
+  ])('judges anew what changed and was sent in between %s', async (_how, between, failures) => {
+    rig.answers('It is blue.');
+    await shoot('shot.png', 1);
+    const { continuation_id } = await debug(1, 1, { images: ['shot.png'], relevant_files: ['a.ts'] });
+    const again = { continuation_id, images: ['shot.png'], relevant_files: ['a.ts'] };
+    await shoot('shot.png', 2);
+    if (failures > 0) rig.fails();
+    await debug(1, 1, { ...again, ...between });
+    rig.answers('It is green.');
+    expect(JSON.stringify(await debug(1, 1, again))).toContain('It is green.');
+  });
+
+  it('judges a changed file anew that another tool was sent since', async () => {
+    rig.answers('It is blue.', 'I see.', 'It is green.');
+    const { continuation_id } = await debug(1, 1, { relevant_files: ['a.ts'] });
+    await writeFile(join(rig.root(), 'a.ts'), 'export const alpha = 1_000;\n');
+    const files = { absolute_file_paths: [join(rig.root(), 'a.ts')] };
+    await rig.call('chat', { prompt: 'Look.', continuation_id, ...files });
+    const reply = await debug(1, 1, { continuation_id, relevant_files: ['a.ts'] });
+    expect(JSON.stringify(reply)).toContain('It is green.');
+  });
+
+  it.each([3, 4])('hears no hypothesis that was replaced by step 3 and then by step %i', async last => {
     const { continuation_id } = await debug(1, 4, {});
     const revise = { continuation_id, revises_step: 2, next_step_required: true };
     await debug(2, 4, { continuation_id, hypothesis: 'the first idea' });
     await debug(3, 4, { ...revise, hypothesis: 'the second idea' });
-    const reply = await debug(4, 5, { ...revise, hypothesis: 'the third idea' });
+    const reply = await debug(last, 5, { ...revise, hypothesis: 'the third idea' });
     expect(reply.investigation_status.hypotheses_formed).toBe(1);
     await debug(5, 5, { continuation_id });
     expect(rig.tail()).toContain('the third idea');
@@ -95,6 +136,12 @@ describe('the reply to a last step', () => {
     expect(work_summary).toMatch(/^Step 1 of 2: [\s\S]*characters left out[\s\S]*Findings: the end$/);
     expect(work_summary.length).toBeLessThanOrEqual(8_000);
     expect(rig.prompt()).toContain('long '.repeat(8_000).trim());
+  });
+
+  it('repeats no more of them where no expert was asked', async () => {
+    const reply = await debug(1, 1, { findings: 'long '.repeat(8_000), confidence: 'certain' });
+    expect(reply.skip_expert_analysis).toBe(true);
+    expect(JSON.stringify(reply).length).toBeLessThan(20_000);
   });
 
   it('says that files were left out, where they were', async () => {
