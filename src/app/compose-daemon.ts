@@ -294,8 +294,7 @@ function operatorEntry(token: string, host: string, path: string | undefined): T
       next: path === undefined ? `${next}.` : `${next}, or delete the file to have another one made.`,
     });
   }
-  const caller: Caller = { ...operator, isAtHome: isLoopback(host) };
-  return { digest: digestOf(token), caller, secret: token };
+  return { digest: digestOf(token), caller: { ...operator, isAtHome: isLoopback(host) }, secret: token };
 }
 
 /** Answers to waiting runs as calls of the tool `agent`, with all that the caller may and may not do with that tool. */

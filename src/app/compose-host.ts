@@ -22,7 +22,6 @@ import { offered } from '../tools/offered.gen.ts';
 import { composeActions, composeEngine, composeMeter, type EngineParts } from './compose-engine.ts';
 import type { VendorServices } from './compose-models.ts';
 import { type CallerFiles, composeFilesWithin, type FileParts } from './compose-workspace.ts';
-import type { AppConfig } from './settings.ts';
 
 /** Everybody who may use all of it. */
 export const unlimited: Permissions = { readOnly: false };
@@ -75,8 +74,10 @@ export type HostServices = ReturnType<typeof composeHost>;
 /** Running parts → the host of callers with these permissions; `roots` of theirs are real folders. `isAlone`: there are no others. */
 export function composeHost(shared: SharedParts, permissions: Permissions, isAlone = false) {
   const { config, store, idempotentCalls, random, clock, emit, facts } = shared;
-  const values = narrowValues(config.values.app, permissions);
-  const { roots } = permissions;
+  const { roots, maxCostPerDay: own } = permissions;
+  const { app } = config.values;
+  // A caller's own spending limit holds where it is the lower one.
+  const values = own === undefined ? app : { ...app, maxCostPerDay: Math.min(own, app.maxCostPerDay ?? own) };
   const files = roots ? composeFilesWithin(config, shared.files, { ...shared.fileContext, roots }) : shared.files;
   // A CLI reads whatever its user may read, so callers with limited roots get none unless they are the only ones.
   const [askable, besides] = roots && !isAlone ? [withoutClis(shared.models)] : [shared.models, shared.besides];
@@ -135,9 +136,4 @@ export function composeHost(shared: SharedParts, permissions: Permissions, isAlo
     /** Resolves when the ledger has everything. */
     flush: () => meter.flush(),
   };
-}
-
-/** Settings with the caller's lower spending limit applied. */
-function narrowValues(values: AppConfig['values']['app'], { maxCostPerDay: own }: Permissions) {
-  return own === undefined ? values : { ...values, maxCostPerDay: Math.min(own, values.maxCostPerDay ?? own) };
 }

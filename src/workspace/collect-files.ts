@@ -120,8 +120,7 @@ async function searchDirectory(
     const found = await sandbox.locate(file.path);
     return isSkip(found) ? found : { ...file, size: found.size };
   };
-  const located = await inParallel(taken, maxConcurrent, measured, signal);
-  const candidates = withoutSkips(located, skipped);
+  const candidates = withoutSkips(await inParallel(taken, maxConcurrent, measured, signal), skipped);
   for (const { path } of candidates) seen.add(path);
   return { candidates, skipped };
 }

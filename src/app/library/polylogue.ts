@@ -22,7 +22,7 @@ import type { ErrorAnalysis, ErrorRequest, GeneratedPatch } from './diagnose.ts'
 import { analysisIn, errorIn, patchIn } from './diagnose.ts';
 import type { PolylogueOptions, SendDefaults, SendRequest, SendResult } from './options.ts';
 import type { CompressedDiscussion, ShortenOptions, Summary } from './shorten.ts';
-import { compressDiscussion, summarizeFile } from './shorten.ts';
+import { compressDiscussion, shortForm } from './shorten.ts';
 import { type SendEvent, streamEvents, withSignal } from './stream.ts';
 
 /** A model that may be asked. */
@@ -209,7 +209,7 @@ function composePolylogue(product: Product, config: AppConfig, emitter: Emitter,
     tokenStats: tally.stats,
     async summarizeFile(path, options = {}) {
       check('summarizeFile', options, { path });
-      return summarizeFile(send, uuid(), path, options);
+      return shortForm(send, uuid(), options, { what: 'the file above', files: [path] });
     },
     async compressDiscussion(discussion, options = {}) {
       check('compressDiscussion', options, { discussion });

@@ -190,8 +190,7 @@ async function byWorth({ call }: FileInclusion, files: readonly CollectedFile[])
     await nextTurn();
     throwIfAborted(call.signal);
     const path = slashedFrom(call.request.principal.root, file.path);
-    const rank = classRank(classifyFile(path, file.text));
-    judged.push({ file, rank, worth: relevance(words, path, file.text) });
+    judged.push({ file, rank: classRank(classifyFile(path, file.text)), worth: relevance(words, path, file.text) });
   }
   return judged
     .sort(

@@ -60,8 +60,7 @@ export async function secretsOfThread(
 export async function unmaskPrompt(services: CallServices, gathered: PreparedCall) {
   const { candidates, messages, thread } = gathered;
   if (!candidates.every(({ model }) => services.runsHere(model.provider))) return undefined;
-  const wanted = placeholdersIn(messages.map(textOf).join('\n'));
-  const shown = await secretsOfThread(services, gathered, wanted);
+  const shown = await secretsOfThread(services, gathered, placeholdersIn(messages.map(textOf).join('\n')));
   if (shown.size === 0) return undefined;
   // What a local model makes of them may be written anywhere.
   const secrets = [...shown].map(([name, value]) => ({ kind: name.split(':')[1] ?? 'secret', value }));

@@ -1,4 +1,4 @@
-import { type JsonObject, jsonOf } from '../../core/json.ts';
+import { jsonOf } from '../../core/json.ts';
 import type { Mask } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { damagedTool, lostBeginning, type Thread } from '../../core/thread.ts';
@@ -25,10 +25,9 @@ export async function withThread<Result>(
   if (parsed.common.continuationId === undefined) {
     const blank = announced(threads.start(scope, parsed.tool.name));
     const call = await maskCall(mask, parsed, blank.id);
-    return work({
-      ...call,
-      thread: { ...blank, title: titleOf(requestText(call.args) || call.tool.title), initialContext: contextOf(call) },
-    });
+    const kept = Object.entries(call.args).filter(([name]) => !passing.has(name));
+    const title = titleOf(requestText(call.args) || call.tool.title);
+    return work({ ...call, thread: { ...blank, title, initialContext: jsonOf(Object.fromEntries(kept)) } });
   }
   const found = await threads.findHead(parsed.common.continuationId, scope);
   const call = await maskCall(mask, parsed, found.id);
@@ -67,6 +66,3 @@ export function titleOf(text: string): string {
 
 /** What a thread does not keep of the arguments that it began with. */
 const passing = new Set(['model', 'temperature', 'thinking_mode', 'continuation_id', 'images']);
-
-const contextOf = ({ args }: ParsedCall): JsonObject =>
-  jsonOf(Object.fromEntries(Object.entries(args).filter(([name]) => !passing.has(name))));

@@ -6,9 +6,10 @@ import { isRecord, textIn } from '../../core/json.ts';
 import type { Random } from '../../core/ports.ts';
 import type { ToolRequest, UserAnswer, UserQuestion } from '../../core/tool-host.ts';
 import type { JobEnd } from '../../storage/store.ts';
-import type { ProcessLease, ProcessLeaseOptions } from './process-lease.ts';
+import type { LeaseOptions } from '../../threads/locks.ts';
+import type { ProcessLease } from './process-lease.ts';
 
-export interface JobsOptions extends Omit<ProcessLeaseOptions, 'holder'> {
+export interface JobsOptions extends Omit<LeaseOptions, 'holder'> {
   lease: ProcessLease;
   random: Random;
 }

@@ -154,11 +154,8 @@ function sealed(calls: readonly CallOperation[]): JsonObject {
 }
 
 /** What was damaged on the disk counts as not there: a wrong answer would be worse than none. */
-function unsealed({ body, seal }: JsonObject): CallOperation[] {
-  if (typeof body !== 'string' || hashOf(body) !== seal) return [];
-  const calls: CallOperation[] = JSON.parse(body);
-  return calls;
-}
+const unsealed = ({ body, seal }: JsonObject): CallOperation[] =>
+  typeof body === 'string' && hashOf(body) === seal ? JSON.parse(body) : [];
 
 /** A reply that did not arrive, and an end without one, are kept for this long. */
 const keptMs = 600_000;

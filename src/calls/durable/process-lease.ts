@@ -1,14 +1,5 @@
 import { warnFrom } from '../../core/errors.ts';
-import type { Clock, Emit } from '../../core/ports.ts';
-import type { Store } from '../../storage/store.ts';
-
-export interface ProcessLeaseOptions {
-  store: Store;
-  clock: Clock;
-  emit: Emit;
-  /** Names this process. */
-  holder: string;
-}
+import type { LeaseOptions } from '../../threads/locks.ts';
 
 /** Tells the other processes of the store that this one lives, for as long as it has calls or jobs, and a beat longer. */
 export type ProcessLease = ReturnType<typeof createProcessLease>;
@@ -18,7 +9,7 @@ const leaseMs = 6_000;
 
 const beatMs = 2_000;
 
-export function createProcessLease({ store, clock, emit, holder }: ProcessLeaseOptions) {
+export function createProcessLease({ store, clock, emit, holder }: LeaseOptions) {
   const warn = warnFrom(emit, 'jobs');
   let jobs = 0;
   let stop: (() => void) | undefined;

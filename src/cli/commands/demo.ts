@@ -169,8 +169,7 @@ async function inPlace(context: CommandContext, place: string): Promise<number> 
   const failed = await openProduct(apart, open => runSteps(open, before));
   if (failed > 0) return failed;
   // Somebody mends the fault while nobody serves.
-  const mended = files[programFile].replace('n <= items.length', 'n < items.length');
-  await writeFile(join(project, programFile), mended);
+  await writeFile(join(project, programFile), files[programFile].replace('n <= items.length', 'n < items.length'));
   out.line(`\nServer stopped, ${programFile} edited, new server started.`);
   const failedLater = await openProduct(apart, open => runSteps(open, after));
   if (failedLater > 0) return failedLater;

@@ -141,8 +141,7 @@ function install(context: CommandContext, host: HostDefinition, name: string, fi
   const started = [...program, ...(isOn(flags, 'bridge') ? ['connect'] : []), ...args];
   // The server keeps within the limit that the entry gives a call, unless the operator said otherwise.
   const patience = host.patienceSeconds && { CALL_PATIENCE_SECONDS: String(host.patienceSeconds) };
-  const all = { ...patience, ...values };
-  const entry = host.entry({ command, args: started, values: all, references });
+  const entry = host.entry({ command, args: started, values: { ...patience, ...values }, references });
   const text = withEntry(host, file.text ?? '', name, entry, Object.keys(values));
   const dry = isOn(flags, 'dry-run');
   const unchanged = text === file.text;

@@ -135,8 +135,7 @@ async function ask(mode: Definition, call: ThreadedCall, services: CallServices)
 
 function conclude({ answer, files: { skipped }, plan }: AnsweredCall, text: string): JsonObject {
   const special = readControlStatus(text);
-  const missing = skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
-  const cut = isTruncated(answer) || missing;
+  const cut = isTruncated(answer) || skipped.some(({ code }) => plan.aboutFiles || code !== 'not_found');
   return {
     status: special?.status ?? (cut ? 'partial' : 'continuation_available'),
     content: text,

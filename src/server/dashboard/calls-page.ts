@@ -108,8 +108,7 @@ async function exchangePart({ own, data }: Visit, { about, startedAt, endedAt = 
   const isOwn = ({ seq, timestamp }: StoredTurn) => seq > before && timestamp >= startedAt && timestamp <= endedAt;
   const turns = thread?.turns.filter(isOwn) ?? [];
   const part = (name: string, turn: StoredTurn | undefined, words: string) => {
-    const address = turn ? `/threads/${id}/turns/${turn.seq}` : '';
-    const cut = cutTo(words, shownChars, address);
+    const cut = cutTo(words, shownChars, turn ? `/threads/${id}/turns/${turn.seq}` : '');
     const link =
       turn &&
       html` <a class="small" href="/threads/${id}?from=${turn.seq}#turn-${turn.seq}">turn ${turn.seq} of its thread</a>`;

@@ -80,8 +80,7 @@ export const routes: readonly Route[] = [
     const wanted = visit.url.searchParams.get('format') ?? 'md';
     const form = exportForms.find(name => name === wanted);
     if (!form) return undefined;
-    const pieces = await threads.export(id, form);
-    const body = ReadableStream.from(pieces).pipeThrough(new TextEncoderStream());
+    const body = ReadableStream.from(await threads.export(id, form)).pipeThrough(new TextEncoderStream());
     return fileAnswer(body, `${types[form]}; charset=utf-8`, `thread-${id.slice(0, 8)}.${form}`);
   }),
   post('/threads/ID/fork', ofThread(fork)),

@@ -73,8 +73,7 @@ export const bringsBody = ({ headers }: IncomingMessage): boolean =>
 
 /** The address that a request names; undefined for one that is no path, as proxies are asked. */
 export function addressOf({ url }: IncomingMessage): URL | undefined {
-  if (!url?.startsWith('/')) return undefined;
-  return URL.parse(`http://localhost${url}`) ?? undefined;
+  return (url?.startsWith('/') && URL.parse(`http://localhost${url}`)) || undefined;
 }
 
 /** A request in the web's form; `body` is what the guards let in. Its signal is aborted when the client is gone. */

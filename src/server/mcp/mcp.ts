@@ -55,18 +55,14 @@ export function withInvalidParams(server: Server): Server {
     const send = transport.send.bind(transport);
     transport.send = (message, options) => {
       if (!('error' in message) || !schemaErrors.includes(message.error.code)) return send(message, options);
-      const found = issuesIn(message.error.message);
+      const [, list = ''] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(message.error.message) ?? [];
+      const found = issuesInWords(parsedJson(list));
       const error = { code: invalidParams, message: `Invalid params: ${found}` };
       return send(found ? { ...message, error } : message, options);
     };
     return connect(transport);
   };
   return server;
-}
-
-function issuesIn(text: string): string | undefined {
-  const [, list = ''] = /^(?:Invalid [\w/]+ request: )?(\[.*)$/s.exec(text) ?? [];
-  return issuesInWords(parsedJson(list));
 }
 
 /** What a schema found, in words: `params.clientInfo: expected object, …`; undefined for anything else. */

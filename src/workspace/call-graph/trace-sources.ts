@@ -96,8 +96,7 @@ function callFlow(trace: Trace, labels: Labels): string[] {
   }
 
   for (const root of trace.roots) {
-    const isTarget = trace.targets.includes(root);
-    if (!isTarget && !down.has(root) && !up.has(root)) continue;
+    if (!trace.targets.includes(root) && !down.has(root) && !up.has(root)) continue;
     lines.push(headline(root, labels));
     addBranches('to', root, new Set([root]), 1);
     if (up.has(root)) lines.push('  called from');
@@ -223,6 +222,5 @@ export async function traceSources(input: TraceInput) {
   // What syntax errors hide is missing.
   const broken = outlines.filter(outline => outline.broken).map(({ path }) => path);
   // Files for which no time was left: they are not in the graph.
-  const unread = input.sources.slice(outlines.length).map(({ path }) => path);
-  return { ...report, broken, unread };
+  return { ...report, broken, unread: input.sources.slice(outlines.length).map(({ path }) => path) };
 }

@@ -186,8 +186,7 @@ export function splitPatches(output: string, complete: boolean): Map<string, str
   const texts = output.split(/(?<=\n)(?=diff --git )/).filter(text => text.startsWith('diff --git '));
   if (!complete) texts.pop();
   // A file that became a link, or the other way round, comes as two.
-  const byPath = Map.groupBy(texts, pathOf);
-  return new Map([...byPath].map(([path, parts]) => [path, parts.join('')]));
+  return new Map([...Map.groupBy(texts, pathOf)].map(([path, parts]) => [path, parts.join('')]));
 }
 
 /** The name that a moved file had. */

@@ -17,7 +17,6 @@ import { scopesOf } from '../../../threads/threads.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import type { AgentRunner } from '../mode.ts';
 import { type AgentInput, type AgentResult, agentLimits, newMark } from './agent.ts';
-import type { AgentTool } from './local-tools/agent-tool.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
@@ -95,8 +94,7 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
       const { open, ...gate } = run.gate;
       run.gate = { ...gate, ...(open && answer && { given: { ...open, answer } }) };
       const threaded = await callHere(parts, stored, found, call);
-      const onWait = () => call.progress.stage('waiting for the thread');
-      const options = { signal: call.signal, onWait };
+      const options = { signal: call.signal, onWait: () => call.progress.stage('waiting for the thread') };
       const continued = () => work({ ...parts, waitingRuns }, run, threaded, services, { stored, found });
       return services.threads.exclusively(found.thread, options, continued);
     });
@@ -254,7 +252,9 @@ async function perform(
   };
   try {
     const offered = [...(await createLocalTools(toolServices)), ...servers.tools];
-    const tools = unique(offered);
+    // Two servers may have tools of one name; vendors refuse that.
+    const byName = new Map(offered.toReversed().map(tool => [tool.name, tool]));
+    const tools = [...byName.values()].reverse().slice(0, maxTools);
     const left = offered.filter(tool => !tools.includes(tool)).map(({ name }) => name);
     if (left.length > 0)
       warn(safeCut(`Tools were left out, of the same name or beyond the first ${maxTools}: ${left.join(', ')}`, 500));
@@ -321,7 +321,3 @@ function shownIn({ thread, turn, common }: PreparedCall): string[] {
   const shown = [...before, turn].flatMap(({ files }) => files).filter(({ form }) => form !== 'deleted');
   return [...new Set(shown.map(({ path }) => path).toReversed())].slice(0, maxWatched).toReversed();
 }
-
-/** Two servers may have tools of one name; vendors refuse that. */
-const unique = (tools: readonly AgentTool[]): AgentTool[] =>
-  [...new Map(tools.toReversed().map(tool => [tool.name, tool])).values()].reverse().slice(0, maxTools);

@@ -202,11 +202,7 @@ export async function listWaiting(state: SharedState, owner: string): Promise<Wa
   return all.filter(head => head.owner === owner && head.state === 'waiting');
 }
 
-function headIn(value: JsonObject | undefined): WaitingRun | undefined {
-  if (!value) return undefined;
-  const head: WaitingRun = JSON.parse(textIn(value.head));
-  return head;
-}
+const headIn = (value: JsonObject | undefined): WaitingRun | undefined => value && JSON.parse(textIn(value.head));
 
 const textOf = (stored: StoredRun): string =>
   JSON.stringify(stored, (_key, value) =>

@@ -87,8 +87,7 @@ export async function askOneTarget(run: ManyRun, ask: () => Promise<ModelAnswer>
     throwIfAborted(call.signal);
     // One model's failure is told in its place; the others are asked all the same.
     if (!isAppError(error) || error.kind === 'bug') throw error;
-    const latencyMs = clock.monotonic() - began;
-    return { status: 'error', error: await withoutSecrets(mask, scope, error), latencyMs };
+    return { status: 'error', error: await withoutSecrets(mask, scope, error), latencyMs: clock.monotonic() - began };
   }
 }
 

@@ -3,7 +3,7 @@ import { prepareContext, promptForCandidate, turnOf } from '../../../calls/ask/p
 import { askedSearch } from '../../../calls/ask/route-call.ts';
 import type { PreparedCall, ThreadedCall } from '../../../calls/call-record.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
-import { type AppError, isAppError, limitError } from '../../../core/errors.ts';
+import { isAppError, limitError } from '../../../core/errors.ts';
 import type { FileRecord } from '../../../core/file.ts';
 import { tailHeading, textOf } from '../../../core/message.ts';
 import type { Candidate, Candidates } from '../../../core/model.ts';
@@ -48,7 +48,9 @@ export async function readyQuestion(run: PanelRun, question: PanelQuestion): Pro
       const left = call.startedAt + panel.totalMs - clock.monotonic();
       if (left < 1_000) {
         release();
-        return { status: 'skipped', because: 'deadline', error: tooLate(panel.totalMs) };
+        const message = `The ${panel.totalMs / 1_000} s of the call as a whole were used up.`;
+        const next = 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.';
+        return { status: 'skipped', because: 'deadline', error: limitError('over_capacity', message, { next }) };
       }
       const limits = { totalMs: Math.min(panel.modelMs, left) };
       return refusedAsSkipped(await askOneTarget(run, async () => (await reserving).ask({ limits })));
@@ -64,11 +66,6 @@ function refusedAsSkipped(outcome: TargetOutcome): TargetOutcome {
   if (error.kind !== 'limit' || (kind !== 'cost' && data?.limit === undefined)) return outcome;
   return { status: 'skipped', because: 'cost', error };
 }
-
-const tooLate = (totalMs: number): AppError =>
-  limitError('over_capacity', `The ${totalMs / 1_000} s of the call as a whole were used up.`, {
-    next: 'Name fewer models, or raise CONSENSUS_TIMEOUT_SECONDS.',
-  });
 
 /** The same for a panelist, whose prompt may not have been made. */
 export async function readyPanelist(

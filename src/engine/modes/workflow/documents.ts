@@ -6,11 +6,10 @@ import { cutMiddle } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { levelOf } from './step-progress.ts';
 
-type Definition = WorkflowMode<Record<string, unknown>>;
 type Facts = StepFacts<Record<string, unknown>>;
 
 /** The keys that every reply to a step has. */
-export const stepDocument = (tool: string, mode: Definition, step: Step, progress: WorkflowProgress): JsonObject => ({
+export const stepDocument = (tool: string, mode: WorkflowMode, step: Step, progress: WorkflowProgress): JsonObject => ({
   status: `${tool}_in_progress`,
   step_number: step.stepNumber,
   total_steps: progress.totalSteps,
@@ -36,7 +35,7 @@ const endOrExtend =
   'If nothing is left to find, set next_step_required to false; if more is needed, raise total_steps.';
 
 /** The reply to a step after which the caller works on. */
-export function pauseDocument(tool: string, mode: Definition, { step, args, progress }: Facts, stale: boolean) {
+export function pauseDocument(tool: string, mode: WorkflowMode, { step, args, progress }: Facts, stale: boolean) {
   const guided = args.confidence === undefined ? { ...step, confidence: levelOf(step, mode.levels) } : step;
   const actions = mode.requiredActions(guided, args, progress);
   return {
@@ -80,7 +79,7 @@ const summaryOf = ({ step, progress, work }: Facts): JsonObject => ({
 });
 
 /** The reply to the last step when the caller's own certainty was enough. */
-export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
+export function skippedDocument(mode: WorkflowMode, facts: Facts): JsonObject {
   const { step, progress } = facts;
   const words = mode.words.skipped ?? { status: 'local_work_complete', reason: 'skipped' };
   return {
@@ -101,7 +100,7 @@ export function skippedDocument(mode: Definition, facts: Facts): JsonObject {
 }
 
 export function expertDocument(
-  mode: Definition,
+  mode: WorkflowMode,
   facts: Facts,
   compat: boolean,
   { text, embedded, known, partial }: { text: string; embedded: number; known: number; partial: boolean },
@@ -144,7 +143,7 @@ function afterSpecial({ status, object }: { status: string; object: Record<strin
     : 'The expert declined; "content" says why. Follow its advice or narrow the task, then resend this step with the same continuation_id.';
 }
 
-function expertAnalysis(mode: Definition, text: string): JsonObject {
+function expertAnalysis(mode: WorkflowMode, text: string): JsonObject {
   const object = mode.expert?.json ? objectIn(text) : undefined;
   if (object) return jsonOf({ ...object, ...mode.expert?.fillIn?.(object) });
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };

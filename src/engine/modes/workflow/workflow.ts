@@ -49,12 +49,10 @@ function textOf(description: unknown): string {
   return typeof description === 'object' ? JSON.stringify(description) : String(description);
 }
 
-type Definition = WorkflowMode<Record<string, unknown>>;
-
 /** What the tool finds out by itself; nothing of it goes anywhere unmasked. */
 async function ownEvidence(
   services: ModeServices,
-  mode: Definition,
+  mode: WorkflowMode,
   { request, thread, signal }: ThreadedCall,
   settings: Partial<Record<string, unknown>>,
 ): Promise<Evidence | undefined> {
@@ -83,9 +81,9 @@ function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evide
 type StepCall = Awaited<ReturnType<typeof record>>;
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export const workflow: Mode<Definition> = { thread: 'one', execute: takeStep };
+export const workflow: Mode<WorkflowMode> = { thread: 'one', execute: takeStep };
 
-async function takeStep(mode: Definition, call: ThreadedCall, services: ModeServices): Promise<Reply> {
+async function takeStep(mode: WorkflowMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const tool = call.tool.name;
   const step = stepOf(call.args, mode.unsure);
   const before = readProgress(call.thread.workflows[tool], call.tool.fields);
@@ -173,14 +171,13 @@ function answeredAgain(
   call.warnings.push(
     'The expert has answered this very step: its answer is returned again, and no model was asked. To ask again, send what is new in findings, another model, or revises_step.',
   );
-  const known = facts.progress.relevantFiles.length;
-  const told = { text: content, embedded: 0, known, partial: false };
+  const told = { text: content, embedded: 0, known: facts.progress.relevantFiles.length, partial: false };
   const again = local(stepCall, expertDocument(mode, facts, services.workflow.compat, told));
   return { ...again, metadata: { ...again.metadata, model_used: modelName, provider_used: modelProvider } };
 }
 
 async function record(
-  mode: Definition,
+  mode: WorkflowMode,
   call: ThreadedCall,
   services: ModeServices,
   { step, before }: { step: ReturnType<typeof stepOf>; before: WorkflowProgress | undefined },
@@ -228,7 +225,7 @@ function holdsFiles({ thread, request }: ThreadedCall, named: readonly string[])
   return named.length > 0 && named.every(isSeen);
 }
 
-function checkFirst(tool: string, mode: Definition, step: Step, args: Record<string, unknown>): void {
+function checkFirst(tool: string, mode: WorkflowMode, step: Step, args: Record<string, unknown>): void {
   if (step.stepNumber !== 1) return;
   const isAbsent = (value: unknown) => value === undefined || (Array.isArray(value) && value.length === 0);
   const absent = (mode.neededAtFirst ?? []).filter(name => isAbsent(args[name]));
@@ -301,7 +298,7 @@ async function askExpert(services: ModeServices, stepCall: StepCall) {
   return askModelTurn(services, call, turn, finish, { local: { ...document, next_steps }, withoutModel });
 }
 
-function tailOf(mode: Definition, { step, progress }: StepFacts<Record<string, unknown>>): string {
+function tailOf(mode: WorkflowMode, { step, progress }: StepFacts<Record<string, unknown>>): string {
   const hypotheses = progress.hypotheses.map(
     ({ step: number, hypothesis, confidence }) => `step ${number} (${confidence}): ${hypothesis}`,
   );

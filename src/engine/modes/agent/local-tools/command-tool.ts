@@ -7,7 +7,7 @@ import { isIn } from '../../../../workspace/paths.ts';
 import { runTree, type TreeRun } from '../../../../workspace/process-tree.ts';
 import { programNamed, variablesFor } from '../../../../workspace/programs.ts';
 import type { AgentTool } from './agent-tool.ts';
-import { type CommandVerdict, judgeCommand } from './command-policy.ts';
+import { judgeCommand } from './command-policy.ts';
 import { defineLocalTool, type LocalToolServices, pathIn } from './local-tool.ts';
 import { answerGit } from './read-tools.ts';
 
@@ -104,8 +104,7 @@ async function judge(parts: LocalToolServices, argv: readonly string[], cwd: str
   const folder = await sandbox.assertWithin(pathIn(parts, cwd));
   const own = await sandbox.assertWithin(parts.root);
   const project = isIn(folder, own) ? own : (sandbox.roots.find(root => isIn(folder, root)) ?? folder);
-  const verdict: CommandVerdict = await judgeCommand({ argv, cwd: folder, project, sandbox, entries });
-  return { verdict, folder, project };
+  return { verdict: await judgeCommand({ argv, cwd: folder, project, sandbox, entries }), folder, project };
 }
 
 /** What a command names in this program's own data folder: a word, or what an option of it is set to. */
