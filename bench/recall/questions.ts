@@ -101,12 +101,7 @@ export const questions: readonly { question: string; answers: readonly string[] 
   },
   {
     question: 'Where is the limit on what may be spent in a day enforced?',
-    answers: [
-      'src/models/spend-meter.ts',
-      'src/models/budget.ts',
-      'src/core/spend-ledger.ts',
-      'src/storage/sqlite/spend.ts',
-    ],
+    answers: ['src/models/spend-meter.ts', 'src/models/budget.ts', 'src/core/usage.ts', 'src/storage/sqlite/spend.ts'],
   },
   { question: 'What are the keys in Redis called?', answers: ['src/storage/redis/keys.ts'] },
   {

@@ -4,7 +4,9 @@ import type { JsonObject } from './json.ts';
 import type { Usage } from './usage.ts';
 
 /** Only `done` exchanges enter prompts; all of them are readable. */
-export type ExchangeStatus = 'pending' | 'done' | 'failed' | 'interrupted';
+export const exchangeStatuses = ['pending', 'done', 'failed', 'interrupted'] as const;
+
+export type ExchangeStatus = (typeof exchangeStatuses)[number];
 
 export interface ThreadTotals {
   /** Input and output tokens of all its calls. */

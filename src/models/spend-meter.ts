@@ -1,9 +1,8 @@
 import { warnFrom } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
-import type { SpendLedger } from '../core/spend-ledger.ts';
 import type { AttemptRecord } from '../core/thread.ts';
-import { dayOf, feesUsd, noUsage, type SpendEntry } from '../core/usage.ts';
+import { dayOf, feesUsd, noUsage, type SpendEntry, type SpendLedger } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
 import * as budget from './budget.ts';
 

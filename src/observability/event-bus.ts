@@ -86,8 +86,6 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
   };
 }
 
-export type Observation = RecentEvent;
-
 /** A time in epoch milliseconds as ISO 8601. */
 export const isoTime = (at: number): string => new Date(at).toISOString();
 
@@ -96,7 +94,7 @@ export interface Sink {
   /** For messages about the sink itself. */
   name: string;
   /** May throw or reject: that loses these events for this sink, and nothing else. False: it had nothing to write. */
-  write(observations: readonly Observation[]): Written | Promise<Written>;
+  write(observations: readonly RecentEvent[]): Written | Promise<Written>;
   /** Milliseconds for which events may wait for others, to be written with them; absent: none. */
   gatherMs?: number;
   close?(): Written | Promise<Written>;
@@ -124,7 +122,7 @@ export function createBus(parts: BusParts) {
     }
   };
   const queues = sinks.map(sink => {
-    const write = (batch: readonly Observation[]) => sink.write(batch);
+    const write = (batch: readonly RecentEvent[]) => sink.write(batch);
     const gather = sink.gatherMs === undefined ? undefined : { clock, ms: sink.gatherMs };
     return createWriteQueue({ name: sink.name, write, maxWaiting, gather, onError: onSinkError });
   });
@@ -171,12 +169,13 @@ type CallStart = Extract<AppEvent, { type: 'call.start' }>;
 /** Follows the calls of this process by their events. */
 export function createOpenCalls<Notes>(blank: () => Notes) {
   const calls = new Map<string, OpenCall<Notes>>();
-  const begin = ({ reqId, tool, owner, client }: CallStart): void =>
-    remember(calls, reqId, { reqId, tool, owner, client, notes: blank() }, maxCalls);
   return {
     /** The call that an event belongs to; undefined for events of no call. After `call.end` it is forgotten. */
-    of({ event }: Observation): OpenCall<Notes> | undefined {
-      if (event.type === 'call.start') begin(event);
+    of({ event }: RecentEvent): OpenCall<Notes> | undefined {
+      if (event.type === 'call.start') {
+        const { reqId, tool, owner, client } = event;
+        remember(calls, reqId, { reqId, tool, owner, client, notes: blank() }, maxCalls);
+      }
       const call = calls.get(event.reqId ?? '');
       if (event.type === 'call.end') calls.delete(event.reqId);
       return call;

@@ -2,9 +2,9 @@ import * as fs from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type ErrorCode, errorCode } from '../core/errors.ts';
 import { snakeCased } from '../core/json.ts';
-import type { Clock } from '../core/ports.ts';
+import type { Clock, RecentEvent } from '../core/ports.ts';
 import { addUsage, noUsage, type Usage } from '../core/usage.ts';
-import { createOpenCalls, isoTime, type Observation, type OpenCall, type Sink } from './event-bus.ts';
+import { createOpenCalls, isoTime, type OpenCall, type Sink } from './event-bus.ts';
 
 /** Undefined for a file that is not there. */
 export const fileStateOf = (path: string): fs.Stats | undefined => fs.statSync(path, { throwIfNoEntry: false });
@@ -204,12 +204,12 @@ function createCallLog<Notes>(
   name: string,
   rules: LogRules,
   blank: () => Notes,
-  lines: (observation: Observation, call: OpenCall<Notes>) => LogRecord[],
+  lines: (observation: RecentEvent, call: OpenCall<Notes>) => LogRecord[],
   unfinished: (call: OpenCall<Notes>) => LogRecord,
 ): Sink {
   const log = createRotatingLog(name, rules);
   const calls = createOpenCalls(blank);
-  const linesOf = (observation: Observation) => {
+  const linesOf = (observation: RecentEvent) => {
     const call = calls.of(observation);
     return call ? lines(observation, call) : [];
   };
@@ -220,7 +220,7 @@ function createCallLog<Notes>(
   };
 }
 
-function activityLines({ at, event }: Observation, call: OpenCall<Notes>): LogRecord[] {
+function activityLines({ at, event }: RecentEvent, call: OpenCall<Notes>): LogRecord[] {
   const { notes, ...who } = call;
   switch (event.type) {
     case 'call.start':
@@ -271,7 +271,7 @@ function auditLine(at: number, { notes: _, ...who }: OpenCall<undefined>, act: s
 const decided = (at: number, call: OpenCall<undefined>, act: string, refused: boolean, rest: object): LogRecord =>
   auditLine(at, call, act, { decision: refused ? 'refused' : 'allowed', ...rest });
 
-function auditLines({ at, event }: Observation, call: OpenCall<undefined>): LogRecord[] {
+function auditLines({ at, event }: RecentEvent, call: OpenCall<undefined>): LogRecord[] {
   switch (event.type) {
     case 'call.start':
       return [auditLine(at, call, 'begin')];

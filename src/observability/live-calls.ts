@@ -1,6 +1,6 @@
 import { onAbort } from '../core/concurrency.ts';
 import type { Recent, RecentEvent, WatchedCall, WatchedCalls } from '../core/ports.ts';
-import type { Observation, Sink } from './event-bus.ts';
+import type { Sink } from './event-bus.ts';
 
 /** What is kept; more than that is forgotten, the oldest calls that ended first. */
 const defaultLimits = { calls: 500, characters: 8_000_000, eventsOfCall: 300 };
@@ -120,7 +120,7 @@ export function createWarningSink() {
   return {
     name: 'warned',
     warned,
-    write(observations: readonly Observation[]): void {
+    write(observations: readonly RecentEvent[]): void {
       for (const { event } of observations) {
         if (event.type !== 'warning' || event.reqId !== undefined || warned.length >= maxWarnings) continue;
         warned.push({ where: event.where, message: event.message });

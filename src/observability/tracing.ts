@@ -13,10 +13,10 @@ import {
 import { remember } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
 import { isRecord, recordIn, recordsIn, textIn, textsIn } from '../core/json.ts';
-import type { ExchangeNote, LogExchange, Mask } from '../core/ports.ts';
+import type { ExchangeNote, LogExchange, Mask, RecentEvent } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { CallerTrace } from '../core/tool-host.ts';
-import { createOpenCalls, type Observation, type OpenCall, type Sink } from './event-bus.ts';
+import { createOpenCalls, type OpenCall, type Sink } from './event-bus.ts';
 
 /** Undefined for what is no span: the mask may have made something else of it. */
 function spanOf(text: string, state?: string): SpanContext | undefined {
@@ -49,7 +49,7 @@ interface Notes {
  * A span a call, as MCP servers tell of calls of tools, and below it one for each attempt at a model, by OpenTelemetry's
  * conventions for generative AI. They are made of events, so that nobody below knows of spans.
  */
-async function recordCall(parts: SpanParts, { at, event }: Observation, call: OpenCall<Notes>): Promise<void> {
+async function recordCall(parts: SpanParts, { at, event }: RecentEvent, call: OpenCall<Notes>): Promise<void> {
   const { notes } = call;
   switch (event.type) {
     case 'call.start':

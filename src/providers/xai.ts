@@ -37,9 +37,8 @@ function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
-    const thoughtsBefore = (text: string) => kept.get(keyOf(text)) ?? [];
     const content = message.content.flatMap((part): typeof message.content =>
-      part.type === 'text' ? [...thoughtsBefore(part.text), part] : [part],
+      part.type === 'text' ? [...(kept.get(keyOf(part.text)) ?? []), part] : [part],
     );
     return { ...message, content };
   }

@@ -3,9 +3,9 @@ import { bugError, storageError } from '../core/errors.ts';
 import type { ExchangeId, JobId, Sha256, ThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
-import type { SpendHold, SpendUsed } from '../core/spend-ledger.ts';
 import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
-import { addTries, dayOf, feesUsd, type SpendEntry, type SpendRow, spendTotal } from '../core/usage.ts';
+import type { SpendEntry, SpendHold, SpendRow, SpendUsed } from '../core/usage.ts';
+import { addTries, dayOf, feesUsd, spendTotal } from '../core/usage.ts';
 import type { JobEnd, Lookup, ThreadChange } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {

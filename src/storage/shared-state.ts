@@ -5,8 +5,7 @@ import { createQueue, remember } from '../core/concurrency.ts';
 import { bugError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
-import type { SpendLedger } from '../core/spend-ledger.ts';
-import { dayOf } from '../core/usage.ts';
+import { dayOf, type SpendLedger } from '../core/usage.ts';
 import { refuseContended } from './records.ts';
 import type { Lookup, Store } from './store.ts';
 

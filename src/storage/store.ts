@@ -3,8 +3,8 @@ import type { Job } from '../core/job.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { OptionSpec } from '../core/option.ts';
 import type { Clock, Random } from '../core/ports.ts';
-import type { SpendLedger } from '../core/spend-ledger.ts';
 import type { Compaction, ExchangeEnd, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
+import type { SpendLedger } from '../core/usage.ts';
 
 /** What a store knows of an id. A tombstone tells an expired thread from one that never was. */
 export type Lookup<Found> =

@@ -8,10 +8,7 @@ import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
 import { createThreadLocks, type LeaseOptions, type WithThreadLock } from './locks.ts';
 
 /** Whose thread, and where it lives. */
-export interface ThreadScope {
-  owner: string;
-  workspace: string;
-}
+export type ThreadScope = Pick<ThreadHead, 'owner' | 'workspace'>;
 
 const maxIdLength = 36;
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { spendDays, spendThreadDays } from '../../src/core/spend-ledger.ts';
-import { dayOf, noUsage, type SpendEntry } from '../../src/core/usage.ts';
+import { dayOf, noUsage, type SpendEntry, spendDays, spendThreadDays } from '../../src/core/usage.ts';
 import type { Store } from '../../src/storage/store.ts';
 import { headOf, hour, newThreadId, start } from './store-fixtures.ts';
 import type { OpenedStore } from './store-suite.ts';

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Observation } from '../../src/observability/event-bus.ts';
+import type { RecentEvent } from '../../src/core/ports.ts';
 import { createBreadcrumbs } from '../../src/observability/file-logs.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -18,7 +18,7 @@ async function logs() {
 }
 
 const at = Date.UTC(2030, 0, 2, 3, 4, 5);
-const note = (message: string): Observation => ({ at, event: { type: 'warning', where: 'here', message } });
+const note = (message: string): RecentEvent => ({ at, event: { type: 'warning', where: 'here', message } });
 
 describe('breadcrumbs', () => {
   it('are one JSON object a line, with snake_case names and the time', async () => {

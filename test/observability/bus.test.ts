@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import type { AppEvent } from '../../src/core/events.ts';
-import type { Observation, Sink } from '../../src/observability/event-bus.ts';
-import { createBus, isoTime } from '../../src/observability/event-bus.ts';
+import type { RecentEvent } from '../../src/core/ports.ts';
+import { createBus, isoTime, type Sink } from '../../src/observability/event-bus.ts';
 import { manualClock } from '../support/clock.ts';
 
 const warning = (message: string): AppEvent => ({ type: 'warning', where: 'test', message });
-const messages = (observations: readonly Observation[]) =>
+const messages = (observations: readonly RecentEvent[]) =>
   observations.map(({ event }) => (event.type === 'warning' ? event.message : event.type));
 
 function recorder(name = 'recorder'): Sink & { seen: string[] } {
@@ -22,10 +22,10 @@ function busOf(sinks: Sink[], options: { maxWaiting?: number; mask?: (event: App
 
 describe('the bus', () => {
   it('hands every event to every sink, in order and with its time', async () => {
-    const observations: Observation[] = [];
+    const observations: RecentEvent[] = [];
     const sinks = [
       recorder('a'),
-      { name: 'b', write: (batch: readonly Observation[]) => void observations.push(...batch) },
+      { name: 'b', write: (batch: readonly RecentEvent[]) => void observations.push(...batch) },
     ];
     const { bus, clock } = busOf(sinks);
     for (let index = 0; index < 500; index++) {

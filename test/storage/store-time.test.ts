@@ -307,7 +307,7 @@ describe('a limit of a day', () => {
 
 async function openBreaker({ breakers }: Awaited<ReturnType<typeof processOn>>): Promise<void> {
   for (let count = 0; count < 5; count++) {
-    const pass = await breakers.admit(upstream, 'm', 1_000);
+    const pass = await breakers.admit(upstream, 'm', 1_000, 'r');
     if ('waitMs' in pass) throw new Error('It is open already.');
     pass.failed({ scope: 'model', cause: 'bad_upstream', lasting: false }, true);
   }

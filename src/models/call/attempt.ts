@@ -9,7 +9,7 @@ import type {
 } from '@ai-sdk/provider';
 import { onAbort, orAbort } from '../../core/concurrency.ts';
 import { AppError } from '../../core/errors.ts';
-import { isRecord, textsIn } from '../../core/json.ts';
+import { isRecord, recordIn, textsIn } from '../../core/json.ts';
 import type { SaidPart } from '../../core/message.ts';
 import { safeCut } from '../../core/text.ts';
 import type { Usage } from '../../core/usage.ts';
@@ -253,20 +253,13 @@ function withCounts(before: AttemptOutcome['told'], counts: ReturnType<typeof co
 
 const kindsOfTokens = ['input', 'output', 'reasoning', 'cacheRead', 'cacheWrite', 'cacheWriteHour'] as const;
 
-function sumOf(counts: Record<string, unknown>, ...names: readonly string[]): number {
-  let sum = 0;
-  for (const name of names) sum += count(counts[name]);
-  return sum;
-}
+const sumOf = (counts: Record<string, unknown>, ...names: readonly string[]): number =>
+  names.reduce((sum, name) => sum + count(counts[name]), 0);
 
 /** What the details of input and output tell of one kind of tokens. */
 function detailOf(counts: Record<string, unknown>, kind: string): number {
-  let sum = 0;
-  for (const side of ['input', 'prompt', 'output', 'completion']) {
-    const details = counts[`${side}_tokens_details`];
-    if (isRecord(details)) sum += count(details[kind]);
-  }
-  return sum;
+  const details = ['input', 'prompt', 'output', 'completion'].map(side => counts[`${side}_tokens_details`]);
+  return details.reduce<number>((sum, each) => sum + count(recordIn(each)[kind]), 0);
 }
 
 /** Absent numbers are computed from their parts; absent at all when the vendor told nothing. */
@@ -291,8 +284,7 @@ function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usag
 
 /** Anthropic's word for the part of a cache write that costs more; the SDK passes it on as it came. */
 function keptForAnHour(raw: Record<string, unknown> | undefined): number {
-  const written = raw?.cache_creation;
-  return isRecord(written) ? count(written.ephemeral_1h_input_tokens) : 0;
+  return count(recordIn(raw?.cache_creation).ephemeral_1h_input_tokens);
 }
 
 const count = (tokens: unknown): number =>

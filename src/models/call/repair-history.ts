@@ -15,9 +15,6 @@ const usualLimits: ImageLimits = { max: 50, bytes: 20_000_000, allBytes: 30_000_
 /** Stands where an image was, so that what is said about it makes sense. */
 const gone: Part = { type: 'text', text: '[An image that stood here is not shown any more.]' };
 
-/** As it travels: in base64. */
-const sizeOf = (data: Uint8Array) => Math.ceil(data.length / 3) * 4;
-
 /**
  * Leaves out what the vendor would refuse the request for: images of types that it does not take, those that are too large, and
  * the oldest ones where they are too many or too much together. The thread keeps them, and another model may see them.
@@ -27,7 +24,8 @@ export function fitImages(messages: readonly Message[], model: ModelInfo, limits
   const refused: string[] = [];
   const keep = (part: Part): Part => {
     if (part.type !== 'image') return part;
-    const size = sizeOf(part.data);
+    // As it travels: in base64.
+    const size = Math.ceil(part.data.length / 3) * 4;
     if (limits.types && !limits.types.includes(part.mediaType)) refused.push(part.mediaType);
     else if (size > limits.bytes) left.tooLarge++;
     else if (left.max < 1 || size > left.allBytes) {

@@ -161,12 +161,10 @@ function usableAliases(
   });
 }
 
-const isEntryFor = (model: ModelInfo, provider: string, entry: Entry): boolean =>
-  model.provider === provider && model.id.toLowerCase() === entry.model_name.toLowerCase();
-
 function withEntry(models: readonly ModelInfo[], provider: string, entry: Entry): ModelInfo[] {
-  const taken = new Set([...(entry.aliases ?? []), entry.model_name.toLowerCase()]);
-  const before = models.find(model => isEntryFor(model, provider, entry));
+  const name = entry.model_name.toLowerCase();
+  const taken = new Set([...(entry.aliases ?? []), name]);
+  const before = models.find(model => model.provider === provider && model.id.toLowerCase() === name);
   const row = merge(before ?? plainModel({ ...assumed, provider, id: entry.model_name }), entry);
   const freed = models.map(model => {
     if (model === before) return row;

@@ -1,7 +1,7 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { orAbort } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
+import { hashOf } from '../../core/ids.ts';
 import { jsonOf } from '../../core/json.ts';
 import { efforts } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
@@ -204,6 +204,5 @@ function warn({ emit, over }: Parts, { id }: ProviderDefinition, message: string
 /** Of another key or address, another list; neither can be read from it. */
 function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {
   const entries = Object.entries(settings).toSorted(([a], [b]) => (a < b ? -1 : 1));
-  const hash = createHash('sha256').update(JSON.stringify(entries)).digest('hex').slice(0, 16);
-  return `listing/${id}/${hash}`;
+  return `listing/${id}/${hashOf(JSON.stringify(entries)).slice(0, 16)}`;
 }

@@ -269,8 +269,6 @@ function saysItWaits(entries: readonly Entry[]): boolean {
 
 /** Of several headers of one name, all texts with a comma between. */
 function textsOf(entries: readonly Entry[], wanted: string): string | undefined {
-  let texts: string | undefined;
-  for (const [name, text] of entries)
-    if (name.toLowerCase() === wanted) texts = texts === undefined ? text : `${texts},${text}`;
-  return texts;
+  const texts = entries.flatMap(([name, text]) => (name.toLowerCase() === wanted ? [text] : []));
+  return texts.length > 0 ? texts.join(',') : undefined;
 }

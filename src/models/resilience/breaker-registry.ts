@@ -83,13 +83,13 @@ export class BreakerRegistry {
 
   /**
    * As `blocked`, and where it is time to try again, whether this attempt is the one that tries. What comes of it is told as
-   * caused by the call `reqId`, where it is one's.
+   * caused by the call `reqId`.
    */
   async admit(
     upstream: Upstream,
     model: string,
     probeMs: number,
-    reqId?: string,
+    reqId: string,
   ): Promise<BreakerPermit | BreakerBlock> {
     const block = this.blocked(upstream, model);
     if (block) return block;
@@ -175,11 +175,7 @@ export class BreakerRegistry {
   }
 
   /** Everything up to the first await happens before another call of this process gets a turn: one of them tries. */
-  #probe(
-    place: BreakerScope,
-    probeMs: number,
-    reqId: string | undefined,
-  ): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
+  #probe(place: BreakerScope, probeMs: number, reqId: string): Promise<'mine' | 'closed' | 'taken'> | 'taken' {
     const { breaker } = place;
     const now = this.#clock.monotonic();
     if (breaker.waitMs(now) > 0) return 'taken';
@@ -189,7 +185,7 @@ export class BreakerRegistry {
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: PlacesOfModel, probes: readonly BreakerScope[], reqId: string | undefined): BreakerPermit {
+  #pass(found: PlacesOfModel, probes: readonly BreakerScope[], reqId: string): BreakerPermit {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
@@ -212,7 +208,7 @@ export class BreakerRegistry {
     };
   }
 
-  #count(place: BreakerScope, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId?: string): void {
+  #count(place: BreakerScope, { cause, lasting, askedMs = 0 }: CountedFault, wasProbe: boolean, reqId: string): void {
     const { breaker } = place;
     const tooMany = breaker.failed(this.#clock.monotonic(), cause);
     if (lasting) {
@@ -224,7 +220,7 @@ export class BreakerRegistry {
     }
   }
 
-  #open(place: BreakerScope, askedMs: number, reqId?: string): void {
+  #open(place: BreakerScope, askedMs: number, reqId: string): void {
     const { breaker } = place;
     breaker.opens++;
     breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
@@ -232,12 +228,12 @@ export class BreakerRegistry {
     void this.#shared.opened(place);
   }
 
-  #close(place: BreakerScope, reqId: string | undefined): void {
+  #close(place: BreakerScope, reqId: string): void {
     this.#turn(place, 'closed', reqId);
     void this.#shared.closed(place);
   }
 
-  #abandon(place: BreakerScope, reqId: string | undefined): void {
+  #abandon(place: BreakerScope, reqId: string): void {
     place.breaker.readyAt = this.#clock.monotonic();
     this.#turn(place, 'open', reqId);
     void this.#shared.giveBack(place);
@@ -247,7 +243,7 @@ export class BreakerRegistry {
     const { breaker, provider, scope, model } = place;
     const { state: from, consecutive, cause } = breaker;
     const now = this.#clock.monotonic();
-    const counts = breaker.counts(now);
+    const counts = breaker.counts.sum(now);
     breaker.turn(to, this.#clock.now());
     if (to === 'closed') this.#troubled.delete(place.name);
     else this.#troubled.add(place.name);
@@ -269,7 +265,7 @@ function isWorthTelling(now: number): (place: BreakerScope) => boolean {
   return ({ scope, model, breaker }) => {
     if (breaker.state !== 'closed') return true;
     if (scope === 'model') return model !== '' && (breaker.latencyMs !== undefined || breaker.cause !== undefined);
-    return breaker.cause !== undefined && breaker.counts(now).failures > 0;
+    return breaker.cause !== undefined && breaker.counts.sum(now).failures > 0;
   };
 }
 
@@ -281,7 +277,7 @@ function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number
     model,
     scope,
     state,
-    ...breaker.counts(now),
+    ...breaker.counts.sum(now),
     consecutive,
     ...(latencyMs !== undefined && { latencyMs: Math.round(latencyMs) }),
     ...(cause !== undefined && { class: cause }),

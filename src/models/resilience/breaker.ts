@@ -134,14 +134,11 @@ export class Breaker {
   since: number;
   /** A call of this process is trying. */
   probing = false;
-  readonly #counts = new RollingCounts(breakerRules.windowMs);
+  /** Its calls within the window, and how many of them failed. */
+  readonly counts = new RollingCounts(breakerRules.windowMs);
 
   constructor(since: number) {
     this.since = since;
-  }
-
-  counts(now: number): { calls: number; failures: number } {
-    return this.#counts.sum(now);
   }
 
   /** Milliseconds until it may be asked; 0: now, perhaps as the one that tries. */
@@ -153,7 +150,7 @@ export class Breaker {
   }
 
   succeeded(now: number, latencyMs?: number): void {
-    this.#counts.add(now, false);
+    this.counts.add(now, false);
     this.consecutive = 0;
     if (latencyMs === undefined) return;
     this.latencyMs =
@@ -162,11 +159,11 @@ export class Breaker {
 
   /** Counts a failure; true when it was the one too many. Late answers to a breaker that is open change nothing. */
   failed(now: number, cause: string): boolean {
-    this.#counts.add(now, true);
+    this.counts.add(now, true);
     this.consecutive++;
     this.cause = cause;
     if (this.state !== 'closed') return false;
-    const { calls, failures } = this.counts(now);
+    const { calls, failures } = this.counts.sum(now);
     const { consecutive, failedShare, leastCalls } = breakerRules;
     return this.consecutive >= consecutive || (calls >= leastCalls && failures >= failedShare * calls);
   }
@@ -184,6 +181,6 @@ export class Breaker {
     this.opens = 0;
     this.consecutive = 0;
     // What failed before it worked again must not open it at the next failure.
-    this.#counts.clear();
+    this.counts.clear();
   }
 }

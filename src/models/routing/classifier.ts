@@ -1,6 +1,6 @@
-import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
+import { hashOf } from '../../core/ids.ts';
 import { parsedJson } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import type { SharedState } from '../../core/ports.ts';
@@ -57,7 +57,7 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
   return async (text, about) => {
     if (mode === 'rules') return undefined;
     const question = safeCut(text, maxChars);
-    const key = `manager/class/${createHash('sha256').update(question).digest('hex').slice(0, 32)}`;
+    const key = `manager/class/${hashOf(question).slice(0, 32)}`;
     let asked: string | undefined;
     try {
       const known = schema.safeParse(await state.get(key));

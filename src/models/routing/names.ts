@@ -68,24 +68,19 @@ const noChat =
 /** Whether an id looks like that of a model one can converse with. */
 export const isChatId = (id: string): boolean => !noChat.test(id);
 
-const isYear = (word: string) => /^20[2-3]\d$/.test(word);
-
-const isMonth = (word: string) => /^(0[1-9]|1[0-2])$/.test(word);
-
-const isDay = (word: string) => /^(0[1-9]|[12]\d|3[01])$/.test(word);
-
-const isDate = (word: string) => /^20[2-3]\d[01]\d[0-3]\d$/.test(word);
-
-/** Month and day, or year and month: 0905, 2512. */
-const isShortDate = (word: string) => /^((0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|2[3-9](0[1-9]|1[0-2]))$/.test(word);
+const year = /^20[2-3]\d$/;
+const month = /^(0[1-9]|1[0-2])$/;
+const day = /^(0[1-9]|[12]\d|3[01])$/;
+/** In one word: a whole date, month and day, or year and month: 20250905, 0905, 2512. */
+const date = /^(20[2-3]\d[01]\d[0-3]\d|(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])|2[3-9](0[1-9]|1[0-2]))$/;
 
 /** A name's words with its date taken out. `date` sorts: later is greater; empty when there is none. */
 export function splitDate(words: readonly string[]): { words: string[]; date: string } {
   for (let at = 0; at < words.length; at++) {
     const [a = '', b = '', c = ''] = words.slice(at, at + 3);
-    if (isDate(a) || isShortDate(a)) return { words: words.toSpliced(at, 1), date: a };
-    if (isYear(a) && isMonth(b) && isDay(c)) return { words: words.toSpliced(at, 3), date: a + b + c };
-    if (isMonth(a) && isYear(b)) return { words: words.toSpliced(at, 2), date: b + a };
+    if (date.test(a)) return { words: words.toSpliced(at, 1), date: a };
+    if (year.test(a) && month.test(b) && day.test(c)) return { words: words.toSpliced(at, 3), date: a + b + c };
+    if (month.test(a) && year.test(b)) return { words: words.toSpliced(at, 2), date: b + a };
   }
   return { words: [...words], date: '' };
 }

@@ -1,6 +1,5 @@
 import { isThreadId } from '../../core/ids.ts';
-import { type SpendLedger, type SpendScope, spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
-import type { SpendRow } from '../../core/usage.ts';
+import { type SpendLedger, type SpendRow, type SpendScope, spendDays, spendThreadDays } from '../../core/usage.ts';
 import { daysBefore, keyOf, refuseContended, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash } from './keys.ts';

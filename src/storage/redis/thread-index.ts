@@ -134,8 +134,7 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
   const wanted = words.map(word => ` ${word}`);
   const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [weighedTurns, ...wanted]));
   let found: (SearchHit & { count: number }) | undefined;
-  const placeOf = (seq: string) => Number(seq) - head.startSeq - 1;
-  for (const text of await inBatches(seqs, seq => client.fetch('LINDEX', turns, placeOf(seq)))) {
+  for (const text of await inBatches(seqs, seq => client.fetch('LINDEX', turns, Number(seq) - head.startSeq - 1))) {
     const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
     const match = turn && matchWords(turn.content, words);
     if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };

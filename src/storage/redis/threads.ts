@@ -1,8 +1,8 @@
 import { isAppError } from '../../core/errors.ts';
 import type { ExchangeId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
-import type { ExchangeStatus, StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
-import { blobsOfTurns } from '../../core/thread.ts';
+import type { StoredTurn, Thread, ThreadHead, WorkflowState } from '../../core/thread.ts';
+import { blobsOfTurns, exchangeStatuses } from '../../core/thread.ts';
 import { markedHolder, type ProcessMarks } from '../process-mark.ts';
 import {
   changedHead,
@@ -70,8 +70,6 @@ export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisB
 /** The words of a turn are kept this far into it. */
 const searchedChars = 1_000_000;
 
-const statuses: readonly ExchangeStatus[] = ['pending', 'done', 'failed', 'interrupted'];
-
 /** Beside the status of an exchange, which scripts read. */
 const attemptsOf = (exchange: ExchangeId): string => `${exchange} attempts`;
 
@@ -135,7 +133,7 @@ function turnsOf(
   const turns = texts.map((text, index): StoredTurn => {
     const seq = startSeq + index + 1;
     const record = unpackRecord(text, 'turn');
-    const status = statuses.find(word => word === exchanges.get(record?.turn.exchange ?? ''));
+    const status = exchangeStatuses.find(word => word === exchanges.get(record?.turn.exchange ?? ''));
     if (record?.thread !== id || record.turn.seq !== seq || !status) return damaged(id, `turn ${seq}`);
     const { attempts } = unpackRecord(exchanges.get(attemptsOf(record.turn.exchange)) ?? '', 'exchange') ?? {};
     return { ...record.turn, status, ...(attempts && { attempts }) };

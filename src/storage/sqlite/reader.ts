@@ -52,6 +52,7 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
   // Without the index, of which no check at the start tells whether it leads to every record.
   const unindexed = db.prepare('SELECT 1 FROM records NOT INDEXED WHERE thread = ? LIMIT 1');
   let scans = 0;
+  const lag = db.prepare('SELECT (SELECT max(n) FROM records) > upto AS lag FROM indexed WHERE name = ?');
   const version = db.prepare('PRAGMA data_version');
   const rest = sqliteThreadReader(db);
   const heads = headLister(db, onSkip);
@@ -99,7 +100,8 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
     list: (query: ListQuery) => snapshot(() => heads(query)),
     search: sqliteSearch(db, snapshot, onSkip),
     prunable: sqlitePrunable(db),
-    lags: indexLag(db),
+    /** Whether records came in since an index was brought up to date. */
+    lags: (name: IndexName) => lag.get(name)?.lag === 1,
     ...sqliteJobReads(db),
     ...sqliteFactReads(db),
     /** Another number after each commit of another connection; to compare with earlier ones of this connection alone. */
@@ -107,12 +109,6 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
     ...sqliteSpendReads(db),
     close: () => db.close(),
   };
-}
-
-/** Whether records came in since an index was brought up to date. */
-function indexLag(db: DatabaseSync): (name: IndexName) => boolean {
-  const lag = db.prepare('SELECT (SELECT max(n) FROM records) > upto AS lag FROM indexed WHERE name = ?');
-  return name => lag.get(name)?.lag === 1;
 }
 
 function headOf(row: Row): ThreadHead | undefined {
@@ -191,10 +187,10 @@ function sqliteSearch(
   const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
   const turn = db.prepare('SELECT body, seal FROM records WHERE n = ?');
 
-  function best(turns: readonly number[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
+  function best(turns: readonly Row[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
     let found: (WordMatch & { seq: number }) | undefined;
-    for (const n of turns.slice(0, weighedTurns)) {
-      const stored = recordOf(turn.get(n), 'turn')?.turn;
+    for (const row of turns.slice(0, weighedTurns)) {
+      const stored = recordOf(turn.get(Number(row.turn)), 'turn')?.turn;
       const match = stored && matchWords(stored.content, words);
       if (match && match.count > (found?.count ?? 0)) found = { ...match, seq: stored.seq };
     }
@@ -212,12 +208,7 @@ function sqliteSearch(
         if (hits.length >= limit) break;
         const row = byNumber.get(thread);
         const head = row && headOf(row);
-        const found =
-          head?.owner === owner &&
-          best(
-            turns.map(hit => Number(hit.turn)),
-            words,
-          );
+        const found = head?.owner === owner && best(turns, words);
         if (head && found) hits.push({ thread: head, seq: found.seq, snippet: found.snippet });
         else if (!head) onSkip(String(row?.id));
       }

@@ -1,7 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
-import type { SpendHold, SpendQuery, SpendScope, SpendUsed } from '../../core/spend-ledger.ts';
-import { spendDays, spendThreadDays } from '../../core/spend-ledger.ts';
-import type { SpendEntry, SpendRow } from '../../core/usage.ts';
+import type { SpendEntry, SpendHold, SpendQuery, SpendRow, SpendScope, SpendUsed } from '../../core/usage.ts';
+import { spendDays, spendThreadDays } from '../../core/usage.ts';
 import { daysBefore, fits, keyOf, rowOf, sealRecord, sumOf, withoutThread } from '../records.ts';
 import { type Row, recordOf } from './tables.ts';
 

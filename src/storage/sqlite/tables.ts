@@ -9,7 +9,7 @@ import type { WorkflowState } from '../../core/thread.ts';
 import { markedHolder, processMarks, stateOfHolder } from '../process-mark.ts';
 import type { HeadState, RecordOf, StoredRecord } from '../records.ts';
 import { damagedJob, endedJob, factValue, openRecord, refuseExistingJob, sealBlob, sealRecord } from '../records.ts';
-import type { AtOnce, JobEnd } from '../store.ts';
+import type { AtOnce, Fact, JobEnd } from '../store.ts';
 
 /** Loads SQLite with the first database: where Node has none, `createPolylogue` is to be reached, which says so. */
 export function openDatabase(path: string, options: DatabaseSyncOptions = {}): DatabaseSync {
@@ -143,16 +143,13 @@ export function sqliteFactReads(db: DatabaseSync): AtOnce<'fact' | 'facts'> {
   return {
     fact(key, now) {
       const row = find.get(key, now);
-      return row && { value: factValue(String(row.body)), version: Number(row.n) };
+      return row && factOf(row);
     },
-    facts(prefix, now) {
-      const rows = list.all(prefix, now);
-      return new Map(
-        rows.map(row => [String(row.key), { value: factValue(String(row.body)), version: Number(row.n) }]),
-      );
-    },
+    facts: (prefix, now) => new Map(list.all(prefix, now).map(row => [String(row.key), factOf(row)])),
   };
 }
+
+const factOf = (row: Row): Fact => ({ value: factValue(String(row.body)), version: Number(row.n) });
 
 /** Changes of jobs. Each one expects to run inside a transaction of its caller. */
 export function sqliteJobs(db: DatabaseSync) {

@@ -2,16 +2,17 @@ import { z } from 'zod';
 import { type FileRecord, fileForms } from '../../core/file.ts';
 import { isExchangeId, isSha256, isThreadId } from '../../core/ids.ts';
 import { isRecord, type JsonObject } from '../../core/json.ts';
-import type {
-  Citation,
-  Compaction,
-  ImageRecord,
-  ModelMetadata,
-  PanelistRecord,
-  StoredTurn,
-  ThreadHead,
-  ToolCallRecord,
-  Trim,
+import {
+  type Citation,
+  type Compaction,
+  exchangeStatuses,
+  type ImageRecord,
+  type ModelMetadata,
+  type PanelistRecord,
+  type StoredTurn,
+  type ThreadHead,
+  type ToolCallRecord,
+  type Trim,
 } from '../../core/thread.ts';
 import { type Fee, feeKinds, type Usage } from '../../core/usage.ts';
 
@@ -138,7 +139,7 @@ const metadata = strict<ModelMetadata>()({
 const turn = strict<Omit<StoredTurn, 'attempts'>>()({
   seq: z.int().min(1),
   role: z.enum(['user', 'assistant']),
-  status: z.enum(['pending', 'done', 'failed', 'interrupted']),
+  status: z.enum(exchangeStatuses),
   exchange: exchangeIds,
   timestamp: time,
   toolName: word,

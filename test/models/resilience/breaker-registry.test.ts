@@ -18,7 +18,7 @@ const probeMs = 300_000;
 function setUp(clock = manualClock(), state?: SharedState, seed = 1) {
   const events: AppEvent[] = [];
   const board = new BreakerRegistry({ clock, random: seededRandom(seed), emit: event => events.push(event), state });
-  const admit = (model = 'm', place = upstream) => board.admit(place, model, probeMs);
+  const admit = (model = 'm', place = upstream) => board.admit(place, model, probeMs, 'r');
   const passed = async (model?: string, place?: Upstream): Promise<BreakerPermit> => {
     const pass = await admit(model, place);
     if ('waitMs' in pass) throw new Error(`blocked: ${pass.state}`);

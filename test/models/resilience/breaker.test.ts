@@ -93,7 +93,7 @@ describe('a breaker', () => {
     expect(breaker).toMatchObject({ state: 'open', since: 7, opens: 2, consecutive: 4 });
     breaker.turn('closed', 8);
     expect(breaker).toMatchObject({ state: 'closed', since: 8, opens: 0, consecutive: 0, probing: false });
-    expect(breaker.counts(0)).toEqual({ calls: 0, failures: 0 });
+    expect(breaker.counts.sum(0)).toEqual({ calls: 0, failures: 0 });
     expect(breaker.pauseMs(3)).toBe(3 * breakerRules.pauseMs);
   });
 });

@@ -28,7 +28,7 @@ async function setUp({
   const events: AppEvent[] = [];
   const state = change(inner);
   const board = new BreakerRegistry({ clock: own, random: seededRandom(1), emit: event => events.push(event), state });
-  const admit = (reqId?: string) => board.admit(upstream, 'm', 300_000, reqId);
+  const admit = (reqId = 'r') => board.admit(upstream, 'm', 300_000, reqId);
   const permits = async (count: number) => {
     const all = await Promise.all(Array.from({ length: count }, () => admit()));
     return all.flatMap(each => ('failed' in each ? [each] : []));
@@ -385,7 +385,7 @@ describe('the one that tries', () => {
     if ('succeeded' in permit) for (const _ of [1, 2]) permit.succeeded(1);
     const changes = events.filter(event => event.type === 'breaker.change');
     expect(changes.map(event => ['reqId' in event, event.reqId, event.to])).toEqual([
-      [false, undefined, 'open'],
+      [true, 'r', 'open'],
       [true, 'r7', 'half_open'],
       [true, 'r7', 'closed'],
     ]);
@@ -395,7 +395,7 @@ describe('the one that tries', () => {
     const { clock, inner, fail, board } = await setUp();
     await fail();
     await clock.advance(30_000);
-    await board.admit(upstream, 'm', 1e9);
+    await board.admit(upstream, 'm', 1e9, 'r');
     expect(await inner.get(names.model)).toMatchObject({ probe: { until: clock.now() + 300_000 } });
   });
 });
@@ -423,7 +423,7 @@ describe('health', () => {
   it('keeps what is known of the latest thousand models', async () => {
     const { board } = await setUp();
     for (let n = 0; n < 1_100; n++) {
-      const permit = await board.admit(upstream, `m${n}`, 1);
+      const permit = await board.admit(upstream, `m${n}`, 1, 'r');
       if ('succeeded' in permit) permit.succeeded(1);
     }
     expect(board.health([upstream])).toHaveLength(1_000);
