@@ -23,7 +23,9 @@ export function* tellingWords(text: string): Generator<string> {
 export const isTellingWord = (word: string): boolean =>
   word.length > 2 ? !empty.has(word) : word.length === 2 && /[^\p{ASCII}]/u.test(word);
 
-const kindWords = 'class|component|def|enum|fn|func|function|interface|method|module|namespace|struct|trait|type';
+/** What follows these words in a source is declared. */
+export const declaringWords = 'class def enum fn func function interface module namespace struct trait type'.split(' ');
+const kindWords = [...declaringWords, 'component', 'method'].join('|');
 /** `class Field`, `Field class`, `Model.save`, `save()`, `maxBytes`, `max_bytes`, and what stands in backticks. */
 const namePattern = (() => {
   const name = String.raw`[\p{L}_$][\p{L}\p{N}_$]*`;

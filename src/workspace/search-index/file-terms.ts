@@ -1,4 +1,4 @@
-import { isTellingWord, stem, tellingWords } from '../words.ts';
+import { declaringWords, isTellingWord, stem, tellingWords } from '../words.ts';
 
 /**
  * What stands in a text, a number for each word: its upper 28 bits tell words apart, the next says whether the word is in the path
@@ -205,7 +205,4 @@ const constant = hashOf('const');
 const isOfFile = (text: Buffer, at: number): boolean =>
   /(?:^|\n)(?:export )?$/.test(text.toString('latin1', Math.max(0, at - 8), at));
 
-/** What follows these words is declared. */
-const declares = new Set(
-  'class def enum fn func function interface module namespace struct trait type'.split(' ').map(hashOf),
-);
+const declares = new Set(declaringWords.map(hashOf));
