@@ -238,7 +238,7 @@ const builtins: StructureRules['builtins'] = {
   'node:util': [],
   // Grammars are packed, and answers may be; kept code has a checksum.
   'node:zlib': ['workspace/outline', 'models/resilience/bounded-body.ts', 'code-cache.ts'],
-  'node:events': ['cli/command', 'server/proxy'],
+  'node:events': ['cli/command', 'server/daemon', 'server/proxy'],
   'node:fs': [
     'code-cache.ts',
     'server/dashboard/page.ts',
@@ -318,6 +318,6 @@ export const rules: StructureRules = {
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
   // Of them 428 of CSS, browser JavaScript and two JSON tables.
-  budgets: { files: 458, lines: 75_816 },
-  traceBudget: { chat: { files: 90, folders: 20, functions: 853 }, debug: { files: 95, folders: 21, functions: 935 } },
+  budgets: { files: 458, lines: 75_619 },
+  traceBudget: { chat: { files: 90, folders: 20, functions: 852 }, debug: { files: 95, folders: 21, functions: 935 } },
 };

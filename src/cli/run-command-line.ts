@@ -3,13 +3,8 @@ import { defaultText } from '../config/option-values.ts';
 import type { OptionSpec, OptionType } from '../core/option.ts';
 import { didYouMean, printableJson, printableText } from '../core/text.ts';
 import { version } from '../core/version.ts';
-import {
-  type CommandDefinition,
-  commandGroups,
-  type FlagSpec,
-  type Invocation,
-  misusedExit,
-} from './command/command.ts';
+import type { CommandDefinition, FlagSpec, Invocation } from './command/command.ts';
+import { commandGroups, misusedExit } from './command/command.ts';
 import { allOptions } from './command/environment.ts';
 import { commands } from './commands/index.gen.ts';
 import { stdio } from './commands/stdio.ts';

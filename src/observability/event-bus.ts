@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { remember, withTimeout } from '../core/concurrency.ts';
 import type { AppEvent } from '../core/events.ts';
-import type { Clock, RecentEvent } from '../core/ports.ts';
+import type { Clock, RecentEvent, WatchedCall } from '../core/ports.ts';
 
 /** False: there was nothing to write. */
 // biome-ignore lint/suspicious/noConfusingVoidType: most writers answer nothing
@@ -162,9 +162,7 @@ export function createBus(parts: BusParts) {
 const maxCalls = 5_000;
 
 /** Who called what, and what a sink keeps of it until its end. */
-export type OpenCall<Notes> = Pick<CallStart, 'reqId' | 'tool' | 'owner' | 'client'> & { notes: Notes };
-
-type CallStart = Extract<AppEvent, { type: 'call.start' }>;
+export type OpenCall<Notes> = Pick<WatchedCall, 'reqId' | 'tool' | 'owner' | 'client'> & { notes: Notes };
 
 /** Follows the calls of this process by their events. */
 export function createOpenCalls<Notes>(blank: () => Notes) {

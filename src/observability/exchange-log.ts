@@ -1,17 +1,10 @@
 import { hash } from 'node:crypto';
 import { mkdir, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { withTimeout } from '../core/concurrency.ts';
+import { remember, withTimeout } from '../core/concurrency.ts';
 import { errorCode } from '../core/errors.ts';
 import { isRecord, numberIn, parsedJson, recordIn, textIn } from '../core/json.ts';
-import type {
-  Clock,
-  ExchangeFilter,
-  ExchangeLine,
-  ExchangeNote,
-  ExchangeReader,
-  ExchangeRecord,
-} from '../core/ports.ts';
+import type { Clock, ExchangeLine, ExchangeNote, ExchangeReader, ExchangeRecord } from '../core/ports.ts';
 import { createWriteQueue } from './event-bus.ts';
 import { createRotatingLog, fileStateOf, firstRecordTime, type LogRecord, rotatedFiles } from './file-logs.ts';
 import type { SecretMask } from './secret-masking.ts';
@@ -158,8 +151,7 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
     await new Promise(resolve => setImmediate(resolve));
     const masked = (await secrets.mask(text, 'log')).text;
     const shown = masked.length <= maxInlineLength ? masked : await parts.keep(masked, at);
-    if (known.size >= maxKnown) known.clear();
-    known.set(digest, shown);
+    remember(known, digest, shown, maxKnown);
     return shown;
   };
 
@@ -236,12 +228,14 @@ export function createExchangeReader(folder: string): ExchangeReader {
     async list({ limit, ...filter }) {
       const found = new Map<string, ExchangeLine[]>();
       for await (const lines of batches()) {
-        for (const line of lines.filter(each => fits(each, filter)).reverse()) {
+        const isWanted = (line: ExchangeLine) =>
+          filtered.every(name => filter[name] === undefined || line[name] === filter[name]);
+        for (const line of lines.filter(isWanted).reverse()) {
           found.set(line.exchange, [line, ...(found.get(line.exchange) ?? [])]);
         }
         // An exchange may have begun in the file before.
-        const wanted = [...found.values()].slice(0, limit);
-        if (wanted.length === limit && wanted.every(([first]) => first?.direction === 'out')) break;
+        const newest = [...found.values()].slice(0, limit);
+        if (newest.length === limit && newest.every(([first]) => first?.direction === 'out')) break;
       }
       return [...found.values()].slice(0, limit).flatMap(exchangeOf);
     },
@@ -284,9 +278,6 @@ function lineOf(text: string): ExchangeLine | undefined {
 }
 
 const filtered = ['reqId', 'tool', 'provider', 'model'] as const;
-
-const fits = (line: ExchangeLine, filter: Omit<ExchangeFilter, 'limit'>): boolean =>
-  filtered.every(name => filter[name] === undefined || line[name] === filter[name]);
 
 /** None where there are no lines. */
 function exchangeOf(lines: readonly ExchangeLine[]): ExchangeRecord[] {

@@ -1,4 +1,4 @@
-import { decoded, isMixedCase, looksRandom, type Run, type Span, shortestRun } from './secret-tokens.ts';
+import { decoded, groupsOf, isMixedCase, looksRandom, type Run, type Span, shortestRun } from './secret-tokens.ts';
 
 const marker = /-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----/g;
 
@@ -85,30 +85,20 @@ const widths: ReadonlySet<number> = new Set([64, 70, 76]);
 /** No private key is longer; what is more is a picture or a program. */
 const maxLines = 260;
 
-/** Lengths of what may be a line of a key, without what fills it up. */
-const isLine = (run: string): boolean => /^[^=]{48,130}=*$/.test(run);
+/** What may be a line of a key, with what fills it up. */
+const keyLine = /^[^=]{48,130}=*$/;
 
 /** Lines of base64 that look like the body of a private key, without the marks of its beginning or its end. */
 export function findKeyLines(text: string, runs: readonly Run[]): Span[] {
-  const spans: Span[] = [];
-  let block: Run[] = [];
-  const finish = () => {
-    const [first] = block;
-    const last = block.at(-1);
-    if (first && last && isKeyMaterial(text, block)) {
-      spans.push({ start: first.start, end: edgeAfter(text, last.end), kind: 'private_key', rank: 1 });
-    }
-    block = [];
-  };
-  for (const run of runs) {
-    const piece = pieceOf(text, run);
-    if (!isLine(text.slice(run.start, run.end)) || !fills(text, piece)) continue;
-    const last = block.at(-1);
-    if (last && !belongs(text, last, piece)) finish();
-    block.push(piece);
-  }
-  finish();
-  return spans;
+  const lines = runs
+    .filter(({ start, end }) => keyLine.test(text.slice(start, end)))
+    .map(run => pieceOf(text, run))
+    .filter(piece => fills(text, piece));
+  return groupsOf(lines, (last, next) => belongs(text, last, next)).flatMap(block => {
+    if (!isKeyMaterial(text, block)) return [];
+    const [{ start, end } = { start: 0, end: 0 }] = block;
+    return { start, end: edgeAfter(text, block.at(-1)?.end ?? end), kind: 'private_key', rank: 1 };
+  });
 }
 
 /** Without what escapes a line end before it, and the mark of a patch. */
@@ -180,13 +170,10 @@ const printable = /^[\t\n\r\x20-\x7e]+$/;
 
 /** Texts in base64 in which a secret is found, each as a whole: of one line, or of lines that follow each other. */
 export function findEncoded(text: string, runs: readonly Run[], find: (text: string) => readonly Span[]): Span[] {
-  const blocks: Run[][] = [];
-  for (const piece of runs.map(run => pieceOf(text, run))) {
-    const last = blocks.at(-1);
-    const gap = text.slice(last?.at(-1)?.end ?? piece.start, piece.start);
-    if (last && /^(?:\\{0,4}\r?\n[ \t]{0,40}|\\{1,4}(?:r\\{1,4})?n)$/.test(gap)) last.push(piece);
-    else blocks.push([piece]);
-  }
+  const pieces = runs.map(run => pieceOf(text, run));
+  const blocks = groupsOf(pieces, (last, next) =>
+    /^(?:\\{0,4}\r?\n[ \t]{0,40}|\\{1,4}(?:r\\{1,4})?n)$/.test(text.slice(last.end, next.start)),
+  );
   return blocks.flatMap(block => {
     const code = block.map(({ start, end }) => text.slice(start, end)).join('');
     if (code.length > longestCode || !printable.test(decoded(code.slice(0, shortestRun)))) return [];

@@ -8,7 +8,7 @@ import type { Mask, Masked, MaskedPlace, Random } from '../core/ports.ts';
 import { findEncoded, findKeyLines, findPrivateKeys } from './private-keys.ts';
 import { base64Forms, createRememberedSecrets, placesOf } from './remembered-secrets.ts';
 import { assignmentFinders, findContexts } from './secret-contexts.ts';
-import { base64Runs, findTokens, joinSpans, matchesOf, type Span } from './secret-tokens.ts';
+import { base64Runs, findTokens, groupsOf, joinSpans, matchesOf, type Span } from './secret-tokens.ts';
 
 export interface TextMask {
   /** Masks the secrets within the name of a field. */
@@ -276,27 +276,19 @@ const reach = 700;
 
 /** Finds in the text as it is read, with their places in the text as it stands. Only the neighbourhoods are read again. */
 function findInReadable(text: string, find: (readable: string) => readonly Span[]): Span[] {
-  const spans: Span[] = [];
-  let group: RegExpExecArray[] = [];
-  const finish = () => {
-    const [first] = group;
-    const last = group.at(-1);
-    if (!first || !last) return;
+  const groups = groupsOf(matchesOf(text, unread), (last, next) => next.index <= endOf(last) + 2 * reach);
+  return groups.flatMap(group => {
+    const [first, last] = [group[0], group.at(-1)];
+    if (!first || !last) return [];
     const start = Math.max(0, first.index - reach);
-    const view = readableOf(text, start, Math.min(text.length, last.index + last[0].length + reach), group);
-    for (const { start: from, end: to, ...span } of find(view.text)) {
-      spans.push({ ...span, start: start + (view.starts[from] ?? 0), end: start + (view.ends[to - 1] ?? 0) });
-    }
-    group = [];
-  };
-  for (const match of matchesOf(text, unread)) {
-    const last = group.at(-1);
-    if (last && match.index > last.index + last[0].length + 2 * reach) finish();
-    group.push(match);
-  }
-  finish();
-  return spans;
+    const view = readableOf(text, start, Math.min(text.length, endOf(last) + reach), group);
+    return find(view.text).map(({ start: from, end: to, ...span }) => {
+      return { ...span, start: start + (view.starts[from] ?? 0), end: start + (view.ends[to - 1] ?? 0) };
+    });
+  });
 }
+
+const endOf = ({ 0: whole, index }: RegExpExecArray): number => index + whole.length;
 
 /** The part as it is read, with where each of its characters begins and ends, counted from the beginning of the part. */
 function readableOf(text: string, from: number, to: number, escapes: readonly RegExpExecArray[]) {

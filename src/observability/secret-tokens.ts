@@ -283,6 +283,18 @@ function besideAwsKeys(text: string, keys: readonly Span[]): Span[] {
   );
 }
 
+/** Items in groups, each of which goes on for as long as the next item belongs to the last one. */
+export function groupsOf<Item>(items: readonly Item[], belongs: (last: Item, next: Item) => boolean): Item[][] {
+  const groups: Item[][] = [];
+  for (const item of items) {
+    const group = groups.at(-1);
+    const last = group?.at(-1);
+    if (group && last !== undefined && belongs(last, item)) group.push(item);
+    else groups.push([item]);
+  }
+  return groups;
+}
+
 /** A stretch of characters of base64. */
 export interface Run {
   start: number;

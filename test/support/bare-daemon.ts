@@ -1,5 +1,4 @@
 import type { ToolHost } from '../../src/core/tool-host.ts';
-import { operator } from '../../src/server/access/caller.ts';
 import { createTokens } from '../../src/server/access/tokens.ts';
 import { type Daemon, type DaemonOptions, openDaemon } from '../../src/server/daemon/daemon.ts';
 import { realClock } from './clock.ts';
@@ -11,7 +10,7 @@ export function bareDaemon(host: ToolHost, options: Partial<DaemonOptions> = {})
     bind: { host: '127.0.0.1', port: 0 },
     hosts: [],
     origins: [],
-    tokens: createTokens([], operator),
+    tokens: createTokens([]),
     rates: { perMinute: 1_000_000, burst: 1_000_000 },
     capacity: { perCaller: 32, inAll: 128, queued: 256 },
     sessions: { idleMs: 3_600_000, max: 2_000 },

@@ -4,7 +4,7 @@ import type { Clock } from '../../src/core/ports.ts';
 import type { ToolHost } from '../../src/core/tool-host.ts';
 import { createAddressGuard } from '../../src/server/access/addresses.ts';
 import { createAdmission } from '../../src/server/access/admission.ts';
-import { operator, type Refusal, refusalResponse } from '../../src/server/access/caller.ts';
+import { type Refusal, refusalResponse } from '../../src/server/access/caller.ts';
 import { type CapacityRules, createCapacity } from '../../src/server/access/limits.ts';
 import { createIdentify, createTokens, digestOf, type TokenEntry } from '../../src/server/access/tokens.ts';
 import { openWebSockets, type WebSocketOptions, type WebSocketRules } from '../../src/server/websocket/websocket.ts';
@@ -28,7 +28,7 @@ export async function startWsDoor({ host, root, tokens = {}, clock = realClock()
     digest: digestOf(token),
     caller: { name: owner, owner, permissions: { readOnly: false } },
   }));
-  const known = createTokens(entries, operator);
+  const known = createTokens(entries);
   const identify = createIdentify(known, clock);
   const capacity = createCapacity({ perCaller: 32, inAll: 128, queued: 256, ...given.capacity });
   const admission = createAdmission(capacity, clock);

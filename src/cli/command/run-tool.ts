@@ -63,14 +63,14 @@ export interface ToolRun {
   /** Prints a reply of which nothing was shown yet; absent: its content is shown as an answer. */
   print?(document: JsonObject): void;
   /** Tells what else there is to tell; answers the exit code, 0 where it answers none. */
-  finish: ((document: JsonObject) => number) | ((document: JsonObject) => void);
+  finish?: ((document: JsonObject) => number) | ((document: JsonObject) => void);
 }
 
 /** Calls one tool and shows its reply: as a document with `--json`, as the command shows it without; answers the exit code. */
 export function runTool(context: CommandContext, tool: string, args: Record<string, unknown>, run: ToolRun) {
   const work = async (open: OpenProduct) => {
     const reply = await showCall(context, open, tool, args, run);
-    return reply.isError ? showFailure(context, reply) : run.finish(reply.document) || 0;
+    return reply.isError ? showFailure(context, reply) : run.finish?.(reply.document) || 0;
   };
   return openProduct(context, work, run.toolset, run.namedPaths);
 }

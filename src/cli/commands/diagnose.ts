@@ -28,26 +28,21 @@ export const diagnose = defineCommand({
   async run(context) {
     const { flags, out } = context;
     const args = await argumentsOf(context);
-    const applies = isOn(flags, 'apply');
-    return openProduct(
-      context,
-      async open => {
-        let thread = textFlag(flags, 'continue');
-        if (args) {
-          const reply = await open.call('diagnose', args, { onProgress: ({ message }) => out.status(message) });
-          out.status('');
-          if (reply.isError) return showFailure(context, reply);
-          if (!applies) out.document(reply.document);
-          show(context, reply);
-          if (!applies) return 0;
-          if (!isRecord(reply.document.patch)) return 1;
-          const { continuation_offer: offer } = reply.document;
-          thread = isRecord(offer) ? textIn(offer.continuation_id) : thread;
-        }
-        return apply(context, open, thread);
-      },
-      'agent',
-    );
+    const work = async (open: OpenProduct) => {
+      const thread = textFlag(flags, 'continue');
+      if (!args) return apply(context, open, thread);
+      const reply = await open.call('diagnose', args, { onProgress: ({ message }) => out.status(message) });
+      out.status('');
+      if (reply.isError) return showFailure(context, reply);
+      const { patch, continuation_offer: offer } = reply.document;
+      const [isAsked, isThere] = [isOn(flags, 'apply'), isRecord(patch)];
+      // With --json one document is printed: that of the patch, where one is applied.
+      if (!isAsked || !isThere) out.document(reply.document);
+      show(context, reply);
+      if (!isAsked) return 0;
+      return isThere ? apply(context, open, isRecord(offer) ? textIn(offer.continuation_id) : thread) : 1;
+    };
+    return openProduct(context, work, 'agent');
   },
 });
 

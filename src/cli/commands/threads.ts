@@ -2,9 +2,9 @@ import { stat, writeFile } from 'node:fs/promises';
 import { inputError } from '../../core/errors.ts';
 import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
-import { attemptWithProduct, openProduct, showFailure } from '../command/open-product.ts';
+import { attemptWithProduct, openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
-import { costText } from '../command/run-tool.ts';
+import { costText, runTool } from '../command/run-tool.ts';
 import { writtenFile } from '../command/written-file.ts';
 
 interface Action {
@@ -53,19 +53,17 @@ export const threads = defineCommand({
     ['polylogue threads backup FILE', 'Copy the threads of all projects to a file'],
   ],
   async run(context) {
+    const { out } = context;
     refuseStray(context);
     if (context.args[0] === 'prune') return pruneThreads(context);
     if (context.args[0] === 'backup') return backUpThreads(context);
     const args = argumentsOf(context);
-    return openProduct(context, async ({ call }) => {
-      const reply = await call('threads', args);
-      if (reply.isError) return showFailure(context, reply);
-      const { out } = context;
-      const { next_cursor: cursor } = reply.document;
-      out.document(reply.document);
-      actions[args.action]?.show?.(out, reply.document);
+    const print = (document: JsonObject) => {
+      const { next_cursor: cursor } = document;
+      actions[args.action]?.show?.(out, document);
       if (typeof cursor === 'string') out.line(out.style('dim', `more: --cursor ${cursor}`));
-    });
+    };
+    return runTool(context, 'threads', args, { print });
   },
 });
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
-import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
-import { editToml, eolOf, hasTomlSetting, hasTomlTable, setToml, uneditable, withoutMark } from './edit-toml.ts';
+import { isRecord, type Json, type JsonObject, recordIn } from '../../core/json.ts';
+import { editToml, eolOf, readToml, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
 
 type EntryPath = readonly [key: string, name: string];
@@ -82,18 +82,14 @@ function withoutMember(text: string, object: Node, property: Node): string {
   const members = object.children ?? [];
   const at = members.indexOf(property);
   const [previous, next] = [members[at - 1], members[at + 1]];
-  const end = endOf(property);
-  if (previous) {
-    const from = endOf(previous);
-    if (isPlain(text.slice(from, property.offset))) return text.slice(0, from) + text.slice(end);
-  } else if (next) {
-    if (isPlain(text.slice(end, next.offset))) return text.slice(0, property.offset) + text.slice(next.offset);
-  } else {
-    const before = text.slice(object.offset + 1, property.offset);
-    const after = text.slice(end, endOf(object) - 1);
-    if (isPlain(before) && isPlain(after)) return splice(text, object, '{}');
-  }
-  return withoutSpan(text, property.offset, end, previous && endOf(previous));
+  const [start, end] = [property.offset, endOf(property)];
+  const from = previous ? endOf(previous) : object.offset + 1;
+  const to = next ? next.offset : endOf(object) - 1;
+  const [isPlainBefore, isPlainAfter] = [isPlain(text.slice(from, start)), isPlain(text.slice(end, to))];
+  if (previous && isPlainBefore) return text.slice(0, from) + text.slice(end);
+  if (!previous && next && isPlainAfter) return text.slice(0, start) + text.slice(to);
+  if (!previous && !next && isPlainBefore && isPlainAfter) return splice(text, object, '{}');
+  return withoutSpan(text, start, end, previous && from);
 }
 
 /** Where a comment stands between: the member goes alone, with the comma after it, else with the one before it. */
@@ -123,6 +119,11 @@ const unitOf = (text: string): string => /^([ \t]+)\S/m.exec(text)?.[1]?.slice(0
 const indentAt = (text: string, offset: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf('\n', offset - 1) + 1))?.[0] ?? '';
 
+const formats = {
+  json: { read: readJson, edit: editJson, set: setJson },
+  toml: { read: readToml, edit: editToml, set: setToml },
+};
+
 /** What an entry is there for. The rest of it is a first proposal, which the user may have changed. */
 const owned = new Set(['type', 'source', 'command', 'args']);
 
@@ -138,7 +139,7 @@ export function withEntry(
   variables: readonly string[],
 ): string {
   const path = [host.key, name] as const;
-  const [edit, set] = host.format === 'toml' ? [editToml, setToml] : [editJson, setJson];
+  const { edit, set } = formats[host.format];
   if (!hasEntry(host, text, name) || namesUrl(host, text, name)) return edit(text, path, entry);
   let merged = text;
   for (const [field, value] of Object.entries(entry)) {
@@ -152,14 +153,12 @@ export function withEntry(
 }
 
 export const hasEntry = ({ format, key }: HostDefinition, text: string, name: string): boolean =>
-  format === 'toml' ? editToml(text, [key, name], undefined) !== text : readJson(text, [key, name]) !== undefined;
+  formats[format].read(text, [key, name]) !== undefined;
 
 /** Whether an entry leads to a server by its URL: next to a command, Codex refuses the whole file, and Gemini CLI ignores the command. */
 export function namesUrl({ format, key }: HostDefinition, text: string, name: string): boolean {
-  const urls = ['url', 'httpUrl', 'serverUrl'];
-  if (format === 'toml') return urls.some(url => hasTomlSetting(text, [key, name, url]));
-  const entry = readJson(text, [key, name]);
-  return isRecord(entry) && urls.some(url => entry[url] !== undefined);
+  const entry = recordIn(formats[format].read(text, [key, name]));
+  return ['url', 'httpUrl', 'serverUrl'].some(url => entry[url] !== undefined);
 }
 
 /**
@@ -168,19 +167,17 @@ export function namesUrl({ format, key }: HostDefinition, text: string, name: st
  */
 export function withoutEntry(host: HostDefinition, text: string, name: string, former: readonly string[]): string {
   const path = [host.key, name] as const;
-  if (host.format === 'toml') {
-    const rest = editToml(text, path, undefined);
-    const isSame = (before: string) => !hasTomlTable(before, path) && before.trimEnd() === rest.trimEnd();
-    return former.find(isSame) ?? rest;
-  }
-  const entry: JsonObject = JSON.parse(JSON.stringify(readJson(text, path) ?? {}));
+  const { read, edit } = formats[host.format];
+  const rest = edit(text, path, undefined);
+  const entry: JsonObject = JSON.parse(JSON.stringify(read(text, path) ?? {}));
   const isSame = (before: string) => {
     try {
-      return readJson(before, path) === undefined && editJson(before, path, entry) === text;
+      const isWithout = read(before, path) === undefined;
+      return isWithout && (before.trimEnd() === rest.trimEnd() || edit(before, path, entry) === text);
     } catch {
-      // A backup that is no JSON is not where this text comes from.
+      // A backup that cannot be read is not where this text comes from.
       return false;
     }
   };
-  return former.find(isSame) ?? editJson(text, path, undefined);
+  return former.find(isSame) ?? rest;
 }

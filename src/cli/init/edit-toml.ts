@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { type AST, getStaticTOMLValue, ParseError, parseTOML } from 'toml-eslint-parser';
 import { configError } from '../../core/errors.ts';
-import { isRecord, type Json, type JsonObject } from '../../core/json.ts';
+import { isRecord, type Json, type JsonObject, recordIn } from '../../core/json.ts';
 
 const mark = '\uFEFF';
 
@@ -27,9 +27,9 @@ interface Setting {
   inline: boolean;
 }
 
-type TomlFile = ReturnType<typeof readToml>;
+type Layout = ReturnType<typeof layoutOf>;
 
-function readToml(text: string) {
+function layoutOf(text: string) {
   const tables: AST.TOMLTable[] = [];
   const settings: Setting[] = [];
   const add = (nodes: readonly AST.TOMLKeyValue[], table: Path, before: Path, inline: boolean) => {
@@ -39,7 +39,7 @@ function readToml(text: string) {
       if (node.value.type === 'TOMLInlineTable') add(node.value.body, table, path, true);
     }
   };
-  for (const node of parsed(text)) {
+  for (const node of parsed(text).body[0].body) {
     if (node.type === 'TOMLKeyValue') add([node], [], [], false);
     else {
       tables.push(node);
@@ -49,9 +49,9 @@ function readToml(text: string) {
   return { tables, settings };
 }
 
-function parsed(text: string): AST.TOMLTopLevelTable['body'] {
+function parsed(text: string): AST.TOMLProgram {
   try {
-    return parseTOML(text).body[0].body;
+    return parseTOML(text);
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     throw uneditable(`line ${error.lineNumber} is not TOML (${error.message})`);
@@ -68,7 +68,7 @@ export const eolOf = (text: string): string => (text.includes('\r\n') ? '\r\n' :
 /** The text of a TOML file with this table at `[key.name]`; undefined takes it out. Every other byte stays as it is. */
 export function editToml(given: string, path: readonly [string, string], value: JsonObject | undefined): string {
   const [start, text] = withoutMark(given);
-  const file = readToml(text);
+  const file = layoutOf(text);
   refuseOtherForms(file, path);
   const rest = tablesAt(file, path).reduceRight(withoutTable, text);
   if (value === undefined) return start + rest;
@@ -77,15 +77,15 @@ export function editToml(given: string, path: readonly [string, string], value: 
   return `${start}${rest}${gap}${tomlTable(path, value, eol)}`;
 }
 
-/** Whether `[key.name]` stands in the text. */
-export const hasTomlTable = (text: string, path: readonly [string, string]): boolean =>
-  tablesAt(readToml(withoutMark(text)[1]), path).length > 0;
-
-export const hasTomlSetting = (text: string, path: Path): boolean =>
-  readToml(withoutMark(text)[1]).settings.some(setting => isDeepStrictEqual(setting.path, path));
+/** The value at `key.name`, where there is one. */
+export function readToml(given: string, path: readonly [key: string, name: string]): unknown {
+  const [, text] = withoutMark(given);
+  refuseOtherForms(layoutOf(text), path);
+  return recordIn(getStaticTOMLValue(parsed(text))[path[0]])[path[1]];
+}
 
 /** The table and those below it. */
-const tablesAt = ({ tables }: TomlFile, path: Path): AST.TOMLTable[] =>
+const tablesAt = ({ tables }: Layout, path: Path): AST.TOMLTable[] =>
   tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
 
 const beginsWith = (path: Path, beginning: Path): boolean =>
@@ -98,7 +98,7 @@ function withoutTable(text: string, { range: [from, to] }: AST.TOMLTable): strin
 }
 
 /** Inline and dotted forms of the same table are rare, and a second definition would make the file invalid. */
-function refuseOtherForms({ settings }: TomlFile, path: readonly [string, string]): void {
+function refuseOtherForms({ settings }: Layout, path: readonly [string, string]): void {
   const [key, name] = path;
   const other = settings.find(
     ({ path: full, table }) => full[0] === key && (full.length === 1 || full[1] === name) && !beginsWith(table, path),
@@ -134,7 +134,7 @@ function tomlValue(value: Json): string {
 export function setToml(given: string, path: readonly string[], value: Json, force: boolean): string {
   const [start, text] = withoutMark(given);
   const eol = eolOf(text);
-  const { tables, settings } = readToml(text);
+  const { tables, settings } = layoutOf(text);
   const [field = '', inTable] = [path.at(-1), path.slice(0, -1)];
   const written = `${tomlKey(field)} = ${tomlValue(value)}`;
   const at = (wanted: Path) => settings.find(setting => isDeepStrictEqual(setting.path, wanted));

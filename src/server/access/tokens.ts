@@ -6,7 +6,7 @@ import { remember } from '../../core/concurrency.ts';
 import { configError } from '../../core/errors.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type Caller, type Refusal, refusalFor } from './caller.ts';
+import { type Caller, operator, type Refusal, refusalFor } from './caller.ts';
 
 export interface TokenEntry {
   /** SHA-256 of the token. */
@@ -27,11 +27,7 @@ export const shortestToken = 16;
 const maxTokenLength = 4_096;
 
 /** `onSecrets` hears of all that are to be masked, each time that there are others. */
-export function createTokens(
-  given: readonly TokenEntry[],
-  operator: Caller,
-  onSecrets?: (secrets: readonly string[]) => void,
-) {
+export function createTokens(given: readonly TokenEntry[], onSecrets?: (secrets: readonly string[]) => void) {
   let entries: readonly TokenEntry[] = [];
   const listeners: ((change: TokenChange) => void)[] = [];
   const ofRotation: ((entry: TokenEntry) => void)[] = [];

@@ -1,7 +1,8 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { withTimeout } from '../../core/concurrency.ts';
-import { asError, configError, isAppError } from '../../core/errors.ts';
+import { asError, configError, errorCode, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { type AddressRules, checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
 import { type Admission, createAdmission } from '../access/admission.ts';
@@ -107,14 +108,11 @@ export async function openDaemon(options: DaemonOptions) {
 
   const server = createRequestServer(parts, ownPageFor, patience);
   server.maxConnections = options.sessions.max * 2 + 256;
-  const { address, port } = await new Promise<{ address: string; port: number }>((resolve, reject) => {
-    server.once('error', error => reject(cannotListen(bind.host, bind.port, error)));
-    server.listen(bind.port, bind.host, () => {
-      server.removeAllListeners('error');
-      const address = server.address();
-      resolve(typeof address === 'object' && address ? address : { address: bind.host, port: bind.port });
-    });
+  await once(server.listen(bind.port, bind.host), 'listening').catch(error => {
+    throw cannotListen(bind.host, bind.port, asError(error));
   });
+  const own = server.address();
+  const { address, port } = typeof own === 'object' && own ? own : { address: bind.host, port: bind.port };
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
   /** Where programs of this machine reach it, without a path. */
   const bound = isLoopback(bind.host) ? address : bind.host;
@@ -231,8 +229,8 @@ function createRequestServer(
   return server;
 }
 
-function cannotListen(host: string, port: number, error: Error & { code?: string }) {
-  const taken = error.code === 'EADDRINUSE';
+function cannotListen(host: string, port: number, error: Error) {
+  const taken = errorCode(error) === 'EADDRINUSE';
   return configError(`Cannot listen on ${host}:${port}: ${taken ? 'the address is already in use' : error.message}.`, {
     next: taken
       ? 'Run "polylogue status" to see whether a daemon is already running, or choose another --port.'

@@ -74,7 +74,7 @@ export async function openLiveTokens(options: LiveTokensOptions) {
   const { path, own, onSecrets } = options;
   const first = own ? [own] : [];
   if (path === undefined) {
-    const tokens = createTokens(first, operator, onSecrets);
+    const tokens = createTokens(first, onSecrets);
     const reload = async () =>
       options.log('There is no file of tokens to be read again; settings are read at the start.');
     return { tokens, reload, problem: () => undefined, close() {} };
@@ -83,17 +83,18 @@ export async function openLiveTokens(options: LiveTokensOptions) {
   const seen = await fingerprintOf(path);
   const file = await readTokenFile(path);
   const held = merged(first, file, new Map(), path);
-  return followFile(options, createTokens(held, operator, onSecrets), { path, seen, file });
+  return followFile(options, createTokens(held, onSecrets), { path, seen, file });
 }
 
 /** What the daemon holds is what the file says, but for tokens that were rotated since and that the file could not take. */
 function followFile(
   { clock, warn, log }: LiveTokensOptions,
   tokens: Tokens,
-  { path, file: first, ...fingerprints }: { path: string; seen: string; file: TokenFile },
+  { path, seen: seenFirst, file: first }: { path: string; seen: string; file: TokenFile },
 ) {
   /** Fingerprints of the file that was read last, and at the last look, where it was another one. */
-  let { seen, moving }: { seen: string; moving?: string | undefined } = fingerprints;
+  let seen = seenFirst;
+  let moving: string | undefined;
   /** Name → the digest that the file has, as far as it was read or written. */
   let digests = digestsOf(first);
   let problem: string | undefined;

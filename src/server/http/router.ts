@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { onAbort } from '../../core/concurrency.ts';
 import { type ErrorKind, isAppError } from '../../core/errors.ts';
 import { decoded } from '../../core/text.ts';
 import { originOf } from '../access/addresses.ts';
@@ -225,13 +226,13 @@ function callerOf({ tokens, identify }: RouterParts, { headers, socket }: Incomi
 }
 
 function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'address' | 'cutBy'> {
-  const cut = () => void outgoing.destroy();
   return {
     address: incoming.socket.remoteAddress,
-    cutBy(signal) {
-      signal.addEventListener('abort', cut);
-      outgoing.once('close', () => signal.removeEventListener('abort', cut));
-    },
+    cutBy: signal =>
+      void outgoing.once(
+        'close',
+        onAbort(signal, () => outgoing.destroy()),
+      ),
   };
 }
 

@@ -35,12 +35,9 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   const { sessions, random, clock, admission, serverOf = createMcpServer, onError } = options;
   const room = createResultStore(maxLogged);
   const listens = createQuotas(sessions.limits);
-  const handlers = createIdleSessions(handlerRules, clock, (made: Promise<StatelessHandler>) =>
+  const handlers = createIdleSessions(handlerRules, clock, async (made: Promise<StatelessHandler>) =>
     // One that could not be made leaves nothing to close.
-    made.then(
-      handler => handler.close(),
-      () => undefined,
-    ),
+    (await made.catch(() => undefined))?.close(),
   );
 
   async function optionsFor({ caller, root }: From, client: string, used = (host: ToolHost) => host) {

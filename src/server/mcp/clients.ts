@@ -1,10 +1,5 @@
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
-  type RequestId,
-  type Server,
-  type ServerContext,
-} from '@modelcontextprotocol/server';
+import type { RequestId, Server, ServerContext } from '@modelcontextprotocol/server';
+import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { withTimeout } from '../../core/concurrency.ts';
 import { isRecord, recordIn } from '../../core/json.ts';

@@ -73,22 +73,24 @@ function idAtEdges(head: string, tail: string): RequestId | null {
 }
 
 interface LineListener {
-  /** A line without its end. Its bytes are good until the listener returns. */
-  onLine(line: Buffer): void;
-  /** A line has got longer than one may be; told when that is known. */
-  onLong(): void;
-  /** That line is over; no more of it was kept than this. */
-  onLongEnd(edges: { head: string; tail: string }): void;
+  /** A line with something in it. */
+  onText(text: string): void;
+  /** What the sender of a line that nobody takes is answered, when it is over. */
+  onRefused(refused: RefusedMessage): void;
+  /** Why a line is not taken, as soon as that is known. */
+  onLong?(why: string): void;
 }
 
 const edgeBytes = 1_024;
 
 const newline = 10;
 
-/** Cuts what comes in pieces into lines; a line of more than `maxBytes` is not kept but for its edges. */
-export function lineSplitter(maxBytes: number, listener: LineListener): (piece: Buffer) => void {
+/** Cuts what comes in pieces into lines of UTF-8; a line of more than `maxBytes` is not kept but for its edges. */
+export function textSplitter(maxBytes: number, { onText, onRefused, onLong }: LineListener) {
+  const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
   let held = Buffer.alloc(0);
   let size = 0;
+  /** The beginning of a line that is too long. */
   let head: string | undefined;
 
   function keep(piece: Buffer): void {
@@ -98,7 +100,7 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
       const start = Buffer.concat([held.subarray(0, Math.min(size, edgeBytes)), piece.subarray(0, edgeBytes)]);
       head = start.toString('utf8', 0, edgeBytes);
       keepTail(piece);
-      listener.onLong();
+      onLong?.(tooLong);
     }
   }
 
@@ -121,18 +123,25 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
 
   function end(last: Buffer) {
     // Whole lines in one piece are the rule.
-    if (size === 0 && head === undefined && last.length <= maxBytes) return listener.onLine(last);
+    if (size === 0 && head === undefined && last.length <= maxBytes) return tell(last);
     keep(last);
-    const line = held.subarray(0, size);
-    const long = head;
+    const [line, long] = [held.subarray(0, size), head];
     held = Buffer.alloc(0);
     size = 0;
     head = undefined;
-    if (long === undefined) listener.onLine(line);
-    else listener.onLongEnd({ head: long, tail: line.toString('utf8') });
+    if (long === undefined) tell(line);
+    else onRefused(refusedMessage(idAtEdges(long, line.toString('utf8')), -32_600, tooLong));
   }
 
-  return piece => {
+  function tell(line: Buffer): void {
+    // Some write a mark before their first letter.
+    const text = line.toString('utf8').replace(/^\uFEFF/, '');
+    if (text.trim() === '') return;
+    if (isUtf8(line)) onText(text);
+    else onRefused(refusedMessage(null, -32_700, 'The line is no UTF-8.'));
+  }
+
+  return (piece: Buffer): void => {
     let rest = piece;
     for (let at = rest.indexOf(newline); at >= 0; at = rest.indexOf(newline)) {
       end(rest.subarray(0, at));
@@ -140,31 +149,6 @@ export function lineSplitter(maxBytes: number, listener: LineListener): (piece: 
     }
     if (rest.length > 0) keep(rest);
   };
-}
-
-interface TextListener {
-  /** A line with something in it. */
-  onText(text: string): void;
-  /** What the sender of a line that nobody takes is answered, when it is over. */
-  onRefused(refused: RefusedMessage): void;
-  /** Why a line is not taken, as soon as that is known. */
-  onLong?(why: string): void;
-}
-
-/** As `lineSplitter`, for lines of UTF-8. */
-export function textSplitter(maxBytes: number, { onText, onRefused, onLong }: TextListener) {
-  const tooLong = `A message may have ${maxBytes} bytes; name files by their paths instead of sending their text.`;
-  return lineSplitter(maxBytes, {
-    onLine(line) {
-      // Some write a mark before their first letter.
-      const text = line.toString('utf8').replace(/^\uFEFF/, '');
-      if (text.trim() === '') return;
-      if (isUtf8(line)) onText(text);
-      else onRefused(refusedMessage(null, -32_700, 'The line is no UTF-8.'));
-    },
-    onLong: () => onLong?.(tooLong),
-    onLongEnd: ({ head, tail }) => onRefused(refusedMessage(idAtEdges(head, tail), -32_600, tooLong)),
-  });
 }
 
 /** What `probeReader` writes. It changes nothing for a client, in any protocol revision. */

@@ -1,25 +1,12 @@
-import {
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-  Server,
-  type ServerContext,
-  type Transport,
-} from '@modelcontextprotocol/server';
+import type { ServerContext, Transport } from '@modelcontextprotocol/server';
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError, Server } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { gatherText } from '../../core/concurrency.ts';
 import { isRecord, parsedJson } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { HostResources, ProgressUpdate, ToolHost, ToolRequest } from '../../core/tool-host.ts';
-import {
-  canBeAsked,
-  clientOf,
-  followRoots,
-  type ListedRoots,
-  type Project,
-  type ProjectOf,
-  promptFor,
-} from './clients.ts';
+import type { ListedRoots, Project, ProjectOf } from './clients.ts';
+import { canBeAsked, clientOf, followRoots, promptFor } from './clients.ts';
 import { type Connection, cancelOf, watchConnection } from './connection.ts';
 import { capabilities, type EarlyOffer, serverInfo } from './early-answers.ts';
 import { callerTrace } from './messages.ts';
@@ -49,7 +36,7 @@ const maxIssues = 3;
  * A request that does not fit its schema is the client's mistake, and is answered as one; the protocol's own library calls it
  * an internal error and sends the schema's findings as they are.
  */
-export function withInvalidParams(server: Server): Server {
+function withInvalidParams(server: Server): Server {
   const connect = server.connect.bind(server);
   server.connect = transport => {
     const send = transport.send.bind(transport);
@@ -76,7 +63,7 @@ export function issuesInWords(issues: unknown): string | undefined {
 }
 
 /** Slash commands, and what their arguments and the addresses of resources may become while they are typed. */
-export function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
+function servePrompts(server: Server, host: ToolHost, projectOf: ProjectOf): void {
   const { prompts } = host;
   const listed = prompts.list();
   server.setRequestHandler('prompts/list', (_request, context) => {
@@ -108,7 +95,7 @@ function idOf(template: string, argument: string): string | undefined {
 /** The most addresses that one connection may watch. */
 const maxWatched = 1_024;
 
-export function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
+function serveResources(server: Server, resources: HostResources, projectOf: ProjectOf): void {
   const resourceTemplates = resources.templates().map(template => ({ ...template }));
   server.setRequestHandler('resources/list', async (_request, context) => {
     const { host, principal } = await projectOf(context);

@@ -206,30 +206,18 @@ const maxResults = 1_024;
 type KeptRules = Pick<FrameRules, 'resultMs' | 'maxCharacters'>;
 
 /** Finished results of one session by request_id, for a client that did not get them. */
-export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotonic' | 'after'>, store: ResultStore) {
+export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'after'>, store: ResultStore) {
   // The oldest stands first.
-  const kept = new Map<string, KeptResult & { size: number; until: number }>();
+  const kept = new Map<string, KeptResult & { size: number; stopTimer(): void }>();
   let size = 0;
-  let stopTimer: (() => void) | undefined;
 
   function drop(requestId: string): void {
     const entry = kept.get(requestId);
     if (!entry) return;
+    entry.stopTimer();
     size -= entry.size;
     store.give(entry.size);
     kept.delete(requestId);
-  }
-
-  /** Drops what is too old, and the oldest until `more` characters have room; then waits for the next to be too old. */
-  function tidy(more = 0): void {
-    const now = clock.monotonic();
-    for (const [id, { until }] of kept) {
-      if (until > now && size + more <= rules.maxCharacters && kept.size <= maxResults) break;
-      drop(id);
-    }
-    stopTimer?.();
-    const [oldest] = kept.values();
-    stopTimer = oldest && clock.after(oldest.until - now, tidy);
   }
 
   return {
@@ -237,17 +225,21 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'monotoni
       drop(requestId);
       const { outputs, text = '' } = result.frame;
       const more = outputs.reduce((sum, output) => sum + output.text.length, text.length);
-      tidy(more);
-      if (more > rules.maxCharacters || !store.take(more)) return;
+      // What cannot be kept costs no other its place.
+      if (more > rules.maxCharacters) return;
+      for (const oldest of kept.keys()) {
+        if (size + more <= rules.maxCharacters && kept.size < maxResults) break;
+        drop(oldest);
+      }
+      if (!store.take(more)) return;
       size += more;
-      kept.set(requestId, { ...result, size: more, until: clock.monotonic() + rules.resultMs });
-      tidy();
+      const stopTimer = clock.after(rules.resultMs, () => drop(requestId));
+      kept.set(requestId, { ...result, size: more, stopTimer });
     },
     find: (requestId: string): KeptResult | undefined => kept.get(requestId),
     count: () => kept.size,
     clear() {
-      for (const id of [...kept.keys()]) drop(id);
-      tidy();
+      for (const id of kept.keys()) drop(id);
     },
   };
 }

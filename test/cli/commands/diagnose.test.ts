@@ -65,6 +65,15 @@ describe('polylogue diagnose', () => {
     expect(out).toMatch(/Applied to .*a\.js.* takes it back/);
   });
 
+  it('prints the diagnosis as its document where there is no patch to apply', async () => {
+    vendor.script({
+      answer: JSON.stringify({ can_tell: true, summary: 'It stopped.', root_cause: 'b is never made.' }),
+    });
+    const { code, out } = await diagnose(['--apply', '--json'], { input });
+    expect(JSON.parse(out)).toMatchObject({ summary: 'It stopped.' });
+    expect(code).toBe(1);
+  });
+
   it('applies nothing without a terminal on which somebody says yes', async () => {
     says();
     const { code, err } = await diagnose(['--apply'], { input });

@@ -298,6 +298,15 @@ describe('init --client codex', () => {
     expect(await read(codexFile)).toBe(before);
   });
 
+  it('removes it from a file next to which there is a backup that is no TOML', async () => {
+    const before = 'model = "o3"\n';
+    await write(codexFile, before);
+    await write(`${codexFile}.bak-99999999`, 'model = ');
+    await run(['--client', 'codex']);
+    expect(await run(['--client', 'codex', '--remove'])).toMatchObject({ code: 0 });
+    expect(await read(codexFile)).toBe(before);
+  });
+
   it('follows CODEX_HOME', async () => {
     await run(['--client', 'codex'], { CODEX_HOME: join(home, 'elsewhere') });
     expect(await read('elsewhere/config.toml')).toContain('[mcp_servers.polylogue]');

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editToml, hasTomlTable, setToml } from '../../../src/cli/init/edit-toml.ts';
+import { editToml, readToml, setToml } from '../../../src/cli/init/edit-toml.ts';
 
 const path = ['mcp_servers', 'polylogue'] as const;
 const entry = { command: '/n"ode', args: ['/main.js'], env: { 'A B': 'x\ty' }, tool_timeout_sec: 600 };
@@ -21,10 +21,11 @@ describe('editing a TOML table', () => {
     ['a text over lines', 'text = """\n[mcp_servers.polylogue]\n"""\n'],
     ['a similar name', '[mcp_servers.polylogue-2]\ncommand = "x"\n'],
   ])('adds it after %s and takes it out again, to the byte', (_what, text) => {
-    expect(hasTomlTable(text, path)).toBe(false);
+    expect(readToml(text, path)).toBeUndefined();
     const added = editToml(text, path, entry);
     expect(added.startsWith(text)).toBe(true);
     expect(added.endsWith(block)).toBe(true);
+    expect(readToml(added, path)).toEqual(entry);
     expect(editToml(added, path, undefined)).toBe(text);
   });
 

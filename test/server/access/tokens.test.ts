@@ -13,11 +13,11 @@ const file = {
   ],
 };
 const read = (document: unknown) => readTokens(JSON.stringify(document), 'tokens.json');
-const both = () => createTokens(read(file), operator);
+const both = () => createTokens(read(file));
 
 describe('tokens', () => {
   test('make everybody the operator where there are none', () => {
-    const none = createTokens([], operator);
+    const none = createTokens([]);
     expect(none.identify(undefined)).toBe(operator);
     expect(none.identify('Bearer whatever')).toBe(operator);
     expect(none.find('')).toBeUndefined();

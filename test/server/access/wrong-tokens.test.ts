@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { operator } from '../../../src/server/access/caller.ts';
 import { createIdentify, createTokens, digestOf } from '../../../src/server/access/tokens.ts';
 import { manualClock } from '../../support/clock.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
@@ -13,7 +12,7 @@ const ann = { name: 'ann', owner: 'ann', permissions: { readOnly: false } };
 /** What an address hears of a wrong token: the seconds to wait, or 0; and of the right one: `in`. */
 function rig() {
   const clock = manualClock();
-  const identify = createIdentify(createTokens([{ digest: digestOf(right), caller: ann }], operator), clock);
+  const identify = createIdentify(createTokens([{ digest: digestOf(right), caller: ann }]), clock);
   const ask = (token: string | undefined, address: string) => {
     const found = identify(token && `Bearer ${token}`, address);
     if (!('status' in found)) return 'in';

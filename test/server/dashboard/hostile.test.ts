@@ -262,7 +262,7 @@ beforeAll(async () => {
   const caller = { name: bad, owner: 'local', permissions: { readOnly: false } };
   const dashboard = createDashboard({
     data,
-    tokens: createTokens([], caller),
+    tokens: createTokens([]),
     identify: () => caller,
     clock,
     random: { uuid: () => 'one-secret', fraction: () => 0 },

@@ -11,7 +11,7 @@ const token = 'a-token-of-anns-0123456789;"\\é'.replace('é', '~');
 const next = 'another-token-0123456789';
 
 const rig = () => {
-  const tokens = createTokens([{ digest: digestOf(token), caller: ann }], operator);
+  const tokens = createTokens([{ digest: digestOf(token), caller: ann }]);
   return { tokens, signIn: createSignIn({ tokens, clock: manualClock(), random: { uuid: randomUUID } }) };
 };
 const asking = (headers: Record<string, string>) => new Request('http://localhost/live', { headers });
@@ -48,11 +48,7 @@ describe('who came by a header, or where there are no tokens', () => {
     expect(isIn()).toBe(true);
     tokens.rotate(token, next);
     expect(isIn()).toBe(false);
-    const open = createSignIn({
-      tokens: createTokens([], operator),
-      clock: manualClock(),
-      random: { uuid: randomUUID },
-    });
+    const open = createSignIn({ tokens: createTokens([]), clock: manualClock(), random: { uuid: randomUUID } });
     for (const headers of [{}, { authorization: 'Bearer whatever-it-is-0123456789' }] as Record<string, string>[])
       expect(open.watch(asking(headers), operator)()).toBe(true);
     expect(signIn.watch(asking({}), undefined)()).toBe(false);

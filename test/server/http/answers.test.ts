@@ -51,7 +51,7 @@ it('a body that is compressed is refused as that, not as bad JSON', async () => 
 
 it('a wrong token is told apart from none, as RFC 6750 has it', async () => {
   const entry = { digest: digestOf('a-long-and-random-text'), caller: operator };
-  await start({ tokens: createTokens([entry], operator) });
+  await start({ tokens: createTokens([entry]) });
   const challenge = async (headers: Record<string, string>) =>
     (await ask('/api/tools', { headers })).headers.get('www-authenticate');
   expect(await challenge({})).toBe('Bearer realm="polylogue"');
@@ -74,7 +74,7 @@ describe('a web page', () => {
   const page = 'https://app.example';
   const entry = { digest: digestOf('a-long-and-random-text'), caller: operator };
   const token = { Authorization: 'Bearer a-long-and-random-text' };
-  const open = () => start({ origins: [page], tokens: createTokens([entry], operator) });
+  const open = () => start({ origins: [page], tokens: createTokens([entry]) });
   const preflight = (path: string, Origin: string) =>
     ask(path, {
       method: 'OPTIONS',

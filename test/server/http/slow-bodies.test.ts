@@ -105,7 +105,7 @@ it('that come at 2 KiB a second arrive, and one that stands still for a moment d
 
 it('of strangers have a share of the memory, and take nothing of that of who is known', async () => {
   const token = 'A-token-of-somebody-0123';
-  const tokens = createTokens([{ digest: digestOf(token), caller: operator }], operator);
+  const tokens = createTokens([{ digest: digestOf(token), caller: operator }]);
   const clock = await start({ tokens, capacity: { perCaller: 9, inAll: 9, queued: 9, bytes: 1_000_000 } });
   const strangers = await Promise.all(Array.from({ length: 56 }, () => begin('/form', 'x')));
   const refused = () => strangers.filter(each => each.isClosed());
@@ -124,7 +124,6 @@ it('of strangers have a share of the memory, and take nothing of that of who is 
 it('that the memory does not bear are refused before they are read, first those of who sends most', async () => {
   const tokens = createTokens(
     ['greedy', 'other'].map(name => ({ digest: digestOf(`${name}-0123456789abcdef`), caller: { ...operator, name } })),
-    operator,
   );
   const clock = await start({ tokens, capacity: { perCaller: 9, inAll: 9, queued: 9, bytes: 1_000_000 } });
   const send = (name: string, path: string, how: string, body = '{') =>

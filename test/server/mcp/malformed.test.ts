@@ -1,7 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { lineSplitter } from '../../../src/server/mcp/lines.ts';
+import { textSplitter } from '../../../src/server/mcp/lines.ts';
 import { readMessages } from '../../../src/server/mcp/messages.ts';
 import { StdioTransport } from '../../../src/server/mcp/stdio.ts';
 import { type PipedClient, pipedClient } from '../../support/piped-client.ts';
@@ -167,14 +167,13 @@ describe('a message that is too long', () => {
   it('is told of before it ends, and never kept', () => {
     const lines: string[] = [];
     const limit = 4_096;
-    const take = lineSplitter(limit, {
-      onLine: line => void lines.push(line.toString()),
+    const take = textSplitter(limit, {
+      onText: text => void lines.push(text),
       onLong: () => void lines.push('too long'),
-      onLongEnd: ({ head, tail }) =>
-        void lines.push(`${head.slice(0, 5)}…${tail.slice(-5)}, ${head.length + tail.length}`),
+      onRefused: ({ id }) => void lines.push(`refused ${id}`),
     });
     const before = process.memoryUsage().arrayBuffers;
-    take(Buffer.from('begin'));
+    take(Buffer.from('{"id":"mine","method":"'));
     const piece = Buffer.alloc(65_536, 'x');
     for (let at = 0; at < 1_600; at += 1) take(piece);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(8_000_000);
@@ -183,7 +182,7 @@ describe('a message that is too long', () => {
     take(Buffer.from('s\nnext\n'));
     for (const letter of 'slow\n') take(Buffer.from(letter));
     take(Buffer.from(`${'y'.repeat(limit)}\n`));
-    expect(lines.slice(1)).toEqual(['begin…xends, 2048', 'next', 'slow', 'y'.repeat(limit)]);
+    expect(lines.slice(1)).toEqual(['refused mine', 'next', 'slow', 'y'.repeat(limit)]);
   });
 });
 
