@@ -68,7 +68,7 @@ export function changesSince(api: string, today: string): string[] {
       const pairs = [
         ['window', model.window, renewed?.window],
         ['price', dollarsOf(model.price), dollarsOf(renewed?.price)],
-        ['deprecated', model.status !== 'active', row.deprecated],
+        ['deprecated', model.status !== 'active', row.status !== 'active'],
       ];
       return pairs.filter(([, a, b]) => a !== b).map(([what, a, b]) => [row.id, `${what}: ${a} → ${b}`]);
     });

@@ -99,24 +99,23 @@ export function searchBound({ provider, id }: ModelInfo, { maxRounds }: WebSearc
 /** What a part of a vendor's stream tells that was used beside tokens. */
 export type UsesIn = (part: LanguageModelV4StreamPart) => Use | undefined;
 
-/** What our own wrappers around vendors' packages pass on in a raw part, which nobody else reads. */
-export function usePart(use: Use): LanguageModelV4StreamPart {
-  return { type: 'raw', rawValue: { polylogueUse: { ...use } } };
+/** What our own wrappers around vendors' packages pass on in a raw part; nothing that a vendor sends can be one. */
+class PassedUse {
+  readonly use: Use;
+
+  constructor(use: Use) {
+    this.use = use;
+  }
 }
 
-export const passedUse: UsesIn = part => {
-  const passed = part.type === 'raw' && isRecord(part.rawValue) ? part.rawValue.polylogueUse : undefined;
-  if (!isRecord(passed) || typeof passed.amount !== 'number') return undefined;
-  const kind = passed.kind === 'cache_storage' ? passed.kind : 'web_search';
-  const used = use(kind, passed.amount, typeof passed.of === 'string' ? passed.of : undefined);
-  return used && passed.provisional === true ? { ...used, provisional: true } : used;
-};
+export const usePart = (use: Use): LanguageModelV4StreamPart => ({ type: 'raw', rawValue: new PassedUse(use) });
+
+export const passedUse: UsesIn = part =>
+  part.type === 'raw' && part.rawValue instanceof PassedUse ? part.rawValue.use : undefined;
 
 /** Nothing for what is no number above zero. */
-export function use(kind: FeeKind, amount: unknown, of?: string): Use | undefined {
-  if (typeof amount !== 'number' || !Number.isFinite(amount) || amount <= 0) return undefined;
-  return { kind, amount, ...(of !== undefined && { of }) };
-}
+export const use = (kind: FeeKind, amount: unknown): Use | undefined =>
+  typeof amount === 'number' && Number.isFinite(amount) && amount > 0 ? { kind, amount } : undefined;
 
 /** A search that a vendor began and will count at the end. */
 export function startedSearch(part: LanguageModelV4StreamPart): Use | undefined {

@@ -260,8 +260,8 @@ export function defineProvider<Definition extends ProviderDefinition>(definition
   return definition;
 }
 
-/** Taken for the window of a model of which nobody tells it, in tokens. */
-export const usualWindow = 32_768;
+/** Assumed of a model of which nothing but its name is known; small enough to be safe. */
+export const assumed = { window: 32_768, maxOutput: 8_192, score: 5 };
 
 /** A model of which little is known: what is not said of it here, it can't do. */
 export const plainModel = (

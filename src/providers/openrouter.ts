@@ -154,7 +154,13 @@ export const openrouter = keyedProvider({
           vendor.chat(model.id, { usage: { include: true }, structuredOutputs: { strict } });
         return withCostAndErrors(streamingModel(chat(true), call => chat(isStrict(call)).doStream(call)));
       },
-      providerOptions: params => ({ openrouter: vendorOptions(params) }),
+      providerOptions: params => ({
+        openrouter: {
+          ...reasoningOption(params),
+          // Keeps a thread at the vendor that has its beginning in the cache.
+          ...(params.cacheKey !== undefined && { session_id: params.cacheKey }),
+        },
+      }),
       vendorTools: search,
       usesIn: countedSearches,
       sendsStrings: model => !wantsMarks(model),
@@ -194,23 +200,14 @@ function header(name: string, value: string | undefined, envName: string): Recor
   });
 }
 
-function vendorOptions(params: CallParams): sdk.JSONObject {
-  const reasoning = reasoningOption(params);
-  return {
-    ...(reasoning === undefined ? {} : { reasoning }),
-    // Keeps a thread at the vendor that has its beginning in the cache.
-    ...(params.cacheKey === undefined ? {} : { session_id: params.cacheKey }),
-  };
-}
-
 /** A budget where the model takes one, else the nearest effort that it knows. */
-function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: CallParams): sdk.JSONObject | undefined {
-  if (thinkingBudget === 0) return { enabled: false };
+function reasoningOption({ model, effort, thinkingBudget, maxOutputTokens }: CallParams): sdk.JSONObject {
+  if (thinkingBudget === 0) return { reasoning: { enabled: false } };
   if (thinkingBudget !== undefined) {
     // Vendors behind OpenRouter take no less.
     const budget = fittedBudget(thinkingBudget, { min: 1_024, max: Infinity }, maxOutputTokens);
-    return budget === undefined ? undefined : { max_tokens: budget };
+    return budget === undefined ? {} : { reasoning: { max_tokens: budget } };
   }
   const sent = closestEffort(effort, model.efforts);
-  return sent === undefined ? undefined : { effort: sent };
+  return sent === undefined ? {} : { reasoning: { effort: sent } };
 }

@@ -153,16 +153,12 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
 }
 
 /** Leading white space waits for the first letter, so that a blank answer was never passed on and can be asked for again. */
-function takeText(delta: string, input: AttemptInput, outcome: AttemptOutcome): void {
+function takeText(delta: string, { onText, onStart }: AttemptInput, outcome: AttemptOutcome): void {
   outcome.text += delta;
-  if (!input.onText || delta === '') return;
-  if (outcome.passedOn) {
-    input.onText(delta);
-  } else if (outcome.text.trim() !== '') {
-    outcome.passedOn = true;
-    input.onStart?.(outcome.warnings);
-    input.onText(outcome.text);
-  }
+  if (!onText || delta === '' || outcome.text.trim() === '') return;
+  if (!outcome.passedOn) onStart?.(outcome.warnings);
+  onText(outcome.passedOn ? delta : outcome.text);
+  outcome.passedOn = true;
 }
 
 /** Takes as much of it as an answer may have. */

@@ -36,7 +36,7 @@ export interface AskModelParts {
   lastAnswer?: boolean;
 }
 
-/** One attempt, told in our words. `usage` is what it is billed for; absent: nothing. */
+/** One attempt, told in our words. `usage` and `costUsd` are what it is billed for; absent: nothing, or nobody knows the price. */
 export interface AttemptContext extends Omit<AttemptOutcome, 'failure' | 'uses' | 'told' | 'accepted'> {
   candidate: Candidate;
   error?: AppError;
@@ -104,7 +104,6 @@ export function answerOf(run: CallContext, last: AttemptContext): ModelAnswer {
     model,
     candidate,
     usage,
-    // What the vendor says it charged is right, whatever the catalogue says.
     costUsd: last.costUsd ?? costOf(usage, model.price),
     finish: error ? { kind: 'other', raw: 'interrupted' } : (last.finish ?? { kind: 'other' }),
     partial: error !== undefined,
@@ -255,9 +254,16 @@ export function recordAttempt(
   const { provider, id: model } = last.candidate.model;
   const cancelled = outcome === 'cancelled';
   const failureClass = cancelled ? 'cancelled' : last.error?.details.class;
-  const costUsd = last.costUsd ?? (last.usage && costOf(last.usage, last.candidate.model.price));
   const follows = outcome === 'retry' ? 'retry' : next ? `${next.model.provider}:${next.model.id}` : 'none';
-  const facts = { provider, model, class: failureClass, elapsedMs, usage: last.usage, costUsd, next: follows };
+  const facts = {
+    provider,
+    model,
+    class: failureClass,
+    elapsedMs,
+    usage: last.usage,
+    costUsd: last.costUsd,
+    next: follows,
+  };
   const kept = { ...facts, outcome: cancelled ? 'failed' : outcome, at: run.parts.clock.now() } as const;
   run.attempts.push(kept);
   run.question.onAttempt?.(kept);
@@ -271,7 +277,7 @@ export function recordAttempt(
 
 /** Tells what an attempt cost that is not the answer. */
 export function reportWaste({ question }: CallContext, { candidate: { model }, usage, costUsd }: AttemptContext): void {
-  if (usage) question.onWaste?.({ model, usage, costUsd: costUsd ?? costOf(usage, model.price) });
+  if (usage) question.onWaste?.({ model, usage, costUsd });
 }
 
 /** What a vendor is asked for beside the messages, as its SDK gets it. */
@@ -296,8 +302,7 @@ export function logRequest(run: CallContext, { model, effort, thinkingBudget }: 
   const began = clock.monotonic();
   return (outcome: Omit<AttemptContext, 'candidate'>, error: AppError | undefined): void => {
     const { text, said, finish, usage, costUsd, citations, warnings, reasoningChars } = outcome;
-    const cost = costUsd ?? (usage && costOf(usage, model.price));
-    const came = { text, said, finish, usage, costUsd: cost, citations, warnings, reasoningChars };
+    const came = { text, said, finish, usage, costUsd, citations, warnings, reasoningChars };
     const kind = error ? 'error' : 'response';
     const { code, class: failure, status, next, cause } = error?.details ?? {};
     const failed = error && { error: { code, class: failure, message: error.message, status, next, cause } };

@@ -1,6 +1,7 @@
 import { orAbort, remember } from '../../core/concurrency.ts';
 import { AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Candidate } from '../../core/model.ts';
+import { costOf } from '../../core/usage.ts';
 import type { AskModel, CallLimits, ModelQuestion } from '../ask-model.ts';
 import { feesOf } from '../fees.ts';
 import type { Connection } from '../provider.ts';
@@ -164,24 +165,18 @@ function attemptsAt({ question, failed }: CallContext, { model }: Candidate, lef
 
 /** Milliseconds until the same candidate is asked again; undefined when it is not. */
 function retryWait(run: CallContext, last: AttemptContext, count: number, othersLeft: boolean): number | undefined {
-  const { parts, started, totalMs } = run;
+  const { parts, started, totalMs, requestsLeft } = run;
   const { clock, random, resilience } = parts;
-  const { retryAfterSeconds } = last.error?.details ?? {};
-  if (!mayRetry(run, last, othersLeft)) return undefined;
+  if (last.skipped || requestsLeft === 0 || last.error?.details.retryable !== true) return undefined;
+  // A vendor that let a clock run out is not asked again while another candidate is left, since each such attempt costs minutes;
+  // nor is one whose answer broke, since the only further request must not fail for the same reason.
+  if (othersLeft && (requestsLeft !== undefined || last.error.details.class === 'timeout')) return undefined;
   const patience = Math.min(started + totalMs - clock.monotonic(), othersLeft ? patienceWithOthersLeftMs : patienceMs);
+  const { retryAfterSeconds } = last.error.details;
   const wait = retryDelay({ attempt: count, random, retryAfterSeconds, patienceMs: patience });
   if (wait === undefined || !resilience) return wait;
   const { model } = last.candidate;
   return resilience.blocked(model) || !resilience.mayRetry(model) ? undefined : wait;
-}
-
-/**
- * A vendor that let a clock run out is not asked again while another candidate is left, since each such attempt costs minutes;
- * nor is one whose answer broke, since the only further request must not fail for the same reason.
- */
-function mayRetry({ requestsLeft }: CallContext, last: AttemptContext, othersLeft: boolean): boolean {
-  if (last.skipped || requestsLeft === 0 || last.error?.details.retryable !== true) return false;
-  return !(othersLeft && (requestsLeft !== undefined || last.error.details.class === 'timeout'));
 }
 
 /** One attempt, if the breakers let it and once there is a place to run in. */
@@ -216,29 +211,27 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
   }
 }
 
+/** Asks the vendor, and tells the breakers how that went. */
 async function askWithPass(run: CallContext, candidate: Candidate, pass: BreakerPermit): Promise<AttemptContext> {
-  const { clock } = run.parts;
-  const began = clock.monotonic();
-  let last: AttemptContext | undefined;
-  try {
-    last = await askVendor(run, candidate);
-    return last;
-  } finally {
-    const elapsedMs = clock.monotonic() - began;
-    if (!last || last.unasked || run.question.signal.aborted) pass.abandoned();
-    else tellBreakers(run, last, pass, elapsedMs);
+  const { parts, question } = run;
+  const began = parts.clock.monotonic();
+  const last = await askVendor(run, candidate).catch(error => {
+    pass.abandoned();
+    throw error;
+  });
+  const { error, unasked, text, reasoningChars } = last;
+  const elapsedMs = parts.clock.monotonic() - began;
+  if (unasked || question.signal.aborted) pass.abandoned();
+  else if (!error) pass.succeeded(elapsedMs);
+  else {
+    const limits = limitsOf(parts, question, candidate);
+    const progressed = text !== '' || reasoningChars > 0;
+    const fault = faultOf(error, { own: question.limits, limits, elapsedMs, progressed });
+    const { class: cause, retryAfterSeconds, status } = error.details;
+    const askedMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000;
+    pass.failed(fault && { ...fault, cause, askedMs }, status !== undefined || progressed);
   }
-}
-
-function tellBreakers({ parts, question }: CallContext, last: AttemptContext, pass: BreakerPermit, elapsedMs: number) {
-  const { error } = last;
-  if (!error) return pass.succeeded(elapsedMs);
-  const limits = limitsOf(parts, question, last.candidate);
-  const progressed = last.text !== '' || last.reasoningChars > 0;
-  const fault = faultOf(error, { own: question.limits, limits, elapsedMs, progressed });
-  const { class: cause, retryAfterSeconds, status } = error.details;
-  const askedMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1_000;
-  pass.failed(fault && { ...fault, cause, askedMs }, status !== undefined || progressed);
+  return last;
 }
 
 async function askVendor(run: CallContext, candidate: Candidate): Promise<AttemptContext> {
@@ -276,7 +269,9 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
     const outcome = await attempt(input);
     const { failure, uses, told: _told, accepted: _accepted, ...asked } = outcome;
     const fees = uses.length > 0 ? feesOf(model, uses, asked.costUsd !== undefined) : undefined;
-    const rest = { ...asked, usage: billedUsage(question, candidate, outcome, fees) };
+    const usage = billedUsage(question, candidate, outcome, fees);
+    // What the vendor says it charged is right, whatever the catalogue says.
+    const rest = { ...asked, usage, costUsd: asked.costUsd ?? (usage && costOf(usage, model.price)) };
     const error = failure === undefined ? undefined : errorOf(run, candidate, failure);
     logOutcome?.(rest, error);
     return { ...rest, candidate, warnings: [...warnings, ...rest.warnings], error };

@@ -42,7 +42,8 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
       said.push(block);
     }
     if ('delta' in part) block.text += part.delta;
-    learn(block, factsOf(part.providerMetadata).vendor);
+    for (const [name, facts] of Object.entries(factsOf(part.providerMetadata).vendor ?? {}))
+      block.vendor = { ...block.vendor, [name]: { ...block.vendor?.[name], ...facts } };
   };
   return {
     take(part: LanguageModelV4StreamPart) {
@@ -61,22 +62,15 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
         }
       }
     },
-    parts: () => said.flatMap((part): SaidPart[] => partsOf(part, owner, echo)),
+    parts: () =>
+      said.flatMap((part): SaidPart[] => {
+        if (part.type === 'call') return [part];
+        // What is blank and bears no signature says nothing.
+        if (part.text.trim() === '' && part.vendor === undefined) return [];
+        return [part.type === 'thought' && echo ? { ...part, vendor: part.vendor ?? { [owner]: {} } } : part];
+      }),
     calls: () => said.filter(({ type }) => type === 'call').length,
   };
-}
-
-/** What is blank and bears no signature says nothing. */
-function partsOf(part: SaidPart, owner: string, echo: boolean): SaidPart[] {
-  if (part.type === 'call') return [part];
-  if (part.text.trim() === '' && part.vendor === undefined) return [];
-  return [part.type === 'thought' && echo ? { ...part, vendor: part.vendor ?? { [owner]: {} } } : part];
-}
-
-function learn(block: Block, facts: VendorFacts | undefined): void {
-  if (!facts) return;
-  const names = [...Object.keys(block.vendor ?? {}), ...Object.keys(facts)];
-  block.vendor = Object.fromEntries(names.map(name => [name, { ...block.vendor?.[name], ...facts[name] }]));
 }
 
 /** Vendors answer a call by its id; a server that gives none, or the same one twice, gets ids of ours. */

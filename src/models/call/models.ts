@@ -95,7 +95,7 @@ function limiterRules(
 }
 
 export function createModelService(options: ModelServiceOptions) {
-  const { definitions, settings, maxThinkingTokens, clock, random, emit, state } = options;
+  const { definitions, settings, maxThinkingTokens, clock, emit, state } = options;
   const connection = createConnections(definitions, settings, state && { clock, state });
   const providers = configureProviders(definitions, settings);
   const sources = createModelSources({ ...options.sources, ...options, providers, connection });
@@ -127,10 +127,8 @@ export function createModelService(options: ModelServiceOptions) {
     /** What is wrong with the operator's files about models. */
     warnings: sources.warnings,
     ask: createAskModel({
+      ...options,
       connection,
-      clock,
-      random,
-      emit,
       isLocal,
       searches,
       limits: { ...usualLimits, ...(options.totalMs !== undefined && { totalMs: options.totalMs, exact: true }) },
@@ -138,8 +136,6 @@ export function createModelService(options: ModelServiceOptions) {
       keyName,
       keysOf: providerId => byId.get(providerId)?.keys ?? [],
       resilience,
-      logExchange: options.logExchange,
-      lastAnswer: options.lastAnswer,
     }),
     /** What `route` would choose, and why nothing else. Asks no vendor for anything. */
     async explain(request: ModelRequest) {
@@ -156,7 +152,10 @@ export function createModelService(options: ModelServiceOptions) {
     async route(request: ModelRequest): Promise<Resolution> {
       const resolution = await sources.route(await informed(request));
       const [first, ...others] = resolution.candidates;
-      const bounded = (candidate: Candidate) => within(maxThinkingTokens, candidate);
+      const bounded = (candidate: Candidate): Candidate => {
+        const { thinkingBudget: budget } = candidate;
+        return budget === undefined ? candidate : { ...candidate, thinkingBudget: Math.min(budget, maxThinkingTokens) };
+      };
       return { ...resolution, candidates: [bounded(first), ...others.map(bounded)], searches: searches(first.model) };
     },
     /**
@@ -288,11 +287,6 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
       return Promise.all(listed.map(stateOf));
     },
   };
-}
-
-function within(most: number, candidate: Candidate): Candidate {
-  const { thinkingBudget: budget } = candidate;
-  return budget === undefined ? candidate : { ...candidate, thinkingBudget: Math.min(budget, most) };
 }
 
 /** With times of day. */

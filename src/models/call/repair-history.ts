@@ -84,7 +84,11 @@ function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: stri
   /** The calls of the message before that nobody answered yet, by their ids as they stood there. */
   const open = new Map<string, LanguageModelV4ToolCallPart>();
   const close = () => {
-    if (open.size > 0) out.push({ role: 'tool', content: [...open.values()].map(missing) });
+    const output = { type: 'error-text' as const, value: interrupted };
+    const missing = Array.from(open.values(), ({ toolCallId, toolName }) => {
+      return { type: 'tool-result' as const, toolCallId, toolName, output };
+    });
+    if (missing.length > 0) out.push({ role: 'tool', content: missing });
     open.clear();
   };
   const taken = (part: LanguageModelV4ToolCallPart): AssistantPart[] => {
@@ -117,10 +121,6 @@ function pairToolCalls(messages: readonly LanguageModelV4Message[], signer: stri
 
 const same = (a: readonly unknown[], b: readonly unknown[]): boolean =>
   a.length === b.length && a.every((part, at) => part === b[at]);
-
-function missing({ toolCallId, toolName }: LanguageModelV4ToolCallPart): LanguageModelV4ToolResultPart {
-  return { type: 'tool-result', toolCallId, toolName, output: { type: 'error-text', value: interrupted } };
-}
 
 function answering(
   part: LanguageModelV4ToolResultPart,
@@ -242,13 +242,6 @@ function readablePart(given: AssistantPart, { signer, owner }: Reader): Assistan
 /** Neighbours of one role become one message; their parts stay apart. */
 export function append(prompt: LanguageModelV4Message[], message: LanguageModelV4Message): void {
   const last = prompt.at(-1);
-  if (last?.role === 'user' && message.role === 'user') {
-    prompt[prompt.length - 1] = { ...last, content: [...last.content, ...message.content] };
-  } else if (last?.role === 'assistant' && message.role === 'assistant') {
-    prompt[prompt.length - 1] = { ...last, content: [...last.content, ...message.content] };
-  } else if (last?.role === 'tool' && message.role === 'tool') {
-    prompt[prompt.length - 1] = { ...last, content: [...last.content, ...message.content] };
-  } else {
-    prompt.push(message);
-  }
+  if (!last || last.role !== message.role || last.role === 'system' || message.role === 'system') prompt.push(message);
+  else prompt[prompt.length - 1] = Object.assign({ ...last }, { content: [...last.content, ...message.content] });
 }

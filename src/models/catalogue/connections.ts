@@ -32,6 +32,10 @@ export const configureProviders = (
     };
   });
 
+/** Whether it can be asked for a list of its models. */
+export const isListed = ({ configured, definition: { onlyByName, unlisted } }: ConfiguredProvider): boolean =>
+  configured && !onlyByName && !unlisted;
+
 /** Settings without what counts as unset: blanks and placeholders. */
 export function usableSettings(settings: ProviderSettings): ProviderSettings {
   const usable = Object.entries(settings).filter(([, value]) => value?.trim() && !isPlaceholder(value));
@@ -64,7 +68,12 @@ export function createConnections(
         provider: providerId,
       });
     const settings = usableSettings(settingsById[providerId] ?? {});
-    if (!definition.configured(settings)) throw unconfigured(definition, settings);
+    if (!definition.configured(settings)) {
+      const missing = missingNames(definition, settings);
+      const next = `Set ${missing}, or choose a model from another provider.`;
+      const message = `${definition.title} is not configured: ${missing} is not set.`;
+      throw configError(message, { provider: providerId, next });
+    }
     checkKeys(definition, settings);
     const connecting = connect(definition, settings, context);
     open.set(providerId, connecting);
@@ -101,13 +110,6 @@ function checkKeys({ options, title, id }: ProviderDefinition, settings: Provide
     `${options[odd]?.env[0] ?? odd} holds a character that no key of ${title} has, such as a curly quote.`,
     { provider: id, next: 'Copy the key once more from the vendor, without quotes, and restart.' },
   );
-}
-
-function unconfigured(definition: ProviderDefinition, settings: ProviderSettings): AppError {
-  const { id: provider, title } = definition;
-  const missing = missingNames(definition, settings);
-  const next = `Set ${missing}, or choose a model from another provider.`;
-  return configError(`${title} is not configured: ${missing} is not set.`, { provider, next });
 }
 
 /** Found out by asking the provider: what it can't do without, else what alone would be enough. */

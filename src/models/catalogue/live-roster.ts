@@ -1,9 +1,9 @@
 import type { ModelInfo } from '../../core/model.ts';
-import { type LiveModel, type ProviderDefinition, plainModel, usualWindow } from '../provider.ts';
+import { assumed, type LiveModel, type ProviderDefinition, plainModel } from '../provider.ts';
 import { byPriority } from '../routing/eligible-models.ts';
 import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import { type Roster, strangerScore } from '../routing/roster.ts';
-import { type ConfiguredProvider, missingNames } from './connections.ts';
+import { type ConfiguredProvider, isListed, missingNames } from './connections.ts';
 import { overlayListing, revived } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
@@ -15,7 +15,7 @@ export interface LiveRosterParts {
   /** Lays the operator's own word over everything else. */
   finish?(models: readonly ModelInfo[]): readonly ModelInfo[];
   /** Whether a vendor may be asked for its list; false where nothing may leave this machine. */
-  mayAsk?(definition: ProviderDefinition): boolean;
+  mayAsk?(provider: ConfiguredProvider): boolean;
   /** Vendors are asked in the background for a list that is not there yet; absent: only for one that has grown old. */
   listsAhead?: boolean;
 }
@@ -31,29 +31,28 @@ export function createLiveRoster(parts: LiveRosterParts): (only?: string) => Pro
   /** What was laid together last, and of what: the same parts make the same roster. */
   let last: { of: readonly unknown[]; roster: Roster } | undefined;
 
-  async function listingFor(definition: ProviderDefinition, only: string | undefined): Promise<Listing | undefined> {
-    const known = await listings.known(definition);
+  async function listingFor(provider: ConfiguredProvider, only: string | undefined): Promise<Listing | undefined> {
+    const { definition } = provider;
+    const known = await listings.known(provider);
     const isMeant = only === undefined || only === definition.id;
-    if (!isMeant || !mayAsk(definition) || listings.isFresh(definition)) return known;
-    if (definition.listDecides || (definition.models && !known)) return listings.current(definition);
+    if (!isMeant || !mayAsk(provider) || listings.isFresh(provider)) return known;
+    if (definition.listDecides || (definition.models && !known)) return listings.current(provider);
     // Not awaited; a failure is kept with the list and told as a warning.
-    if (known || parts.listsAhead) listings.renew(definition);
+    if (known || parts.listsAhead) listings.renew(provider);
     return known;
   }
 
   const factsOf = ({ definition, settings, configured, local, searches, cachesApart }: ConfiguredProvider) => {
     const { id, names, onlyByName = false, onlyByPrefix, openEnded = false } = definition;
     const missing = configured ? undefined : missingNames(definition, settings) || undefined;
-    const own = { id, names, configured, missing, local, onlyByName, onlyByPrefix, searches };
-    return { ...own, cachesApart: () => cachesApart, listComplete: !openEnded };
+    const own = { id, names, configured, missing, local, onlyByName, onlyByPrefix, searches, cachesApart };
+    return { ...own, listComplete: !openEnded };
   };
   const facts = parts.providers.map(factsOf);
   const configured = parts.providers.filter(provider => provider.configured);
 
   return async only => {
-    const found = configured.map(({ definition }) =>
-      definition.onlyByName || definition.unlisted ? undefined : listingFor(definition, only),
-    );
+    const found = configured.map(provider => (isListed(provider) ? listingFor(provider, only) : undefined));
     const [catalogue, ...lists] = await Promise.all([parts.catalogue(), ...found]);
     const of = [catalogue, ...lists];
     if (last?.of.every((part, at) => part === of[at])) return last.roster;
@@ -163,11 +162,11 @@ function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | un
 
 /** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */
 function modelFrom({ id: provider }: ProviderDefinition, like: ModelInfo | undefined, id: string): ModelInfo {
-  if (!like) return plainModel({ provider, id, window: usualWindow, windowAssumed: true, maxOutput: 8_192, score: 5 });
+  if (!like) return plainModel({ ...assumed, provider, id, windowAssumed: true });
   const { name, window, efforts, reasoning, maxOutput, input, temperature, tools, score, allowCodeGeneration } = like;
   const shared = { provider, id, maxOutput, input, temperature, tools, score, allowCodeGeneration };
   return like.provider === provider
-    ? plainModel({ ...shared, window: usualWindow, windowAssumed: true })
+    ? plainModel({ ...shared, window: assumed.window, windowAssumed: true })
     : plainModel({ ...shared, name, window, efforts, reasoning });
 }
 
@@ -176,9 +175,9 @@ function settled({ definition, settings }: ConfiguredProvider, model: ModelInfo,
   const input = reported?.input ?? model.input;
   const decided = model.windowAssumed === false;
   if (decided || (!model.windowAssumed && reported?.window === undefined)) return { ...model, input };
-  const { tokens, assumed } = definition.fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
-  const window = reported?.window ?? tokens;
-  const windowAssumed = reported?.window === undefined && assumed;
+  const usual = definition.fallbackWindow?.(settings) ?? { tokens: model.window, assumed: true };
+  const window = reported?.window ?? usual.tokens;
+  const windowAssumed = reported?.window === undefined && usual.assumed;
   const told = reported?.maxOutput && Math.min(reported.maxOutput, halfOf(window));
   const maxOutput = told ?? (model.windowAssumed ? halfOf(window) : Math.min(model.maxOutput, window));
   return { ...model, input, window, windowAssumed, maxOutput };

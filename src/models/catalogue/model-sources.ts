@@ -9,7 +9,7 @@ import { passedOnReason } from '../routing/refusals.ts';
 import { applyRequirements, type Resolution, resolveIn } from '../routing/resolve.ts';
 import { findProvider, type ModelRequest, type Roster, type RoutingPolicy } from '../routing/roster.ts';
 import generated from './catalogue.gen.json' with { type: 'json' };
-import type { ConfiguredProvider } from './connections.ts';
+import { type ConfiguredProvider, isListed } from './connections.ts';
 import { createLiveRoster, type LiveRosterParts } from './live-roster.ts';
 import { inputKinds, keptFacts, overlayFacts, refreshFacts } from './models-dev.ts';
 import { type ModelsFile, overlayFiles } from './overlay.ts';
@@ -55,7 +55,7 @@ const toModel = (provider: string, { noTemperature, noTools, code, deprecated, .
 
 interface RouteParts extends Required<Pick<LiveRosterParts, 'listings' | 'mayAsk'>> {
   roster(only?: string): Promise<Roster>;
-  definitions: readonly ProviderDefinition[];
+  providers: readonly ConfiguredProvider[];
   policy: RoutingPolicy;
 }
 
@@ -65,7 +65,7 @@ function namedProvider(definitions: readonly ProviderDefinition[], name: string)
   return at < 1 ? undefined : findProvider({ providers: definitions }, name.slice(0, at))?.id;
 }
 
-type Outcome = { resolution: Resolution } | { error: unknown };
+type Outcome = PromiseSettledResult<Resolution>;
 
 /**
  * Chooses the models for a call. A name that is not known for sure is looked up in the vendors' own lists first, where those
@@ -73,33 +73,31 @@ type Outcome = { resolution: Resolution } | { error: unknown };
  */
 function createRoute(parts: RouteParts): (request: ModelRequest) => Promise<Resolution> {
   const { policy, listings } = parts;
-  const resolve = async (request: ModelRequest, roster: Roster): Promise<Outcome> => {
-    try {
-      const eligible = applyRequirements(eligibleModels(request, roster, policy));
-      const { plan } = eligible.request;
-      return { resolution: { ...resolveIn(eligible), ...(plan && { plan }) } };
-    } catch (error) {
-      // Kept until the lists were looked at: with them the same name may resolve.
-      return { error };
-    }
+  const definitions = parts.providers.map(({ definition }) => definition);
+  const resolve = async (request: ModelRequest, roster: Roster): Promise<Resolution> => {
+    const eligible = applyRequirements(eligibleModels(request, roster, policy));
+    const { plan } = eligible.request;
+    return { ...resolveIn(eligible), ...(plan && { plan }) };
   };
   return async request => {
     const name = request.name?.trim() || policy.defaultModel?.trim();
-    const only = name && namedProvider(parts.definitions, name);
+    const only = name && namedProvider(definitions, name);
     const roster = await parts.roster(only);
-    const first = await resolve(request, roster);
-    const asked = name && isUnsure(first, request, policy) ? await whoMayKnow(parts, name, roster) : [];
-    await Promise.all(asked.map(definition => listings.current(definition)));
-    const second = asked.length === 0 ? first : await resolve(request, await parts.roster(only));
+    // A failure is kept until the lists were looked at: with them the same name may resolve.
+    const [first] = await Promise.allSettled([resolve(request, roster)]);
+    const asked = name && isUnsure(first, request, policy) ? await whoMayKnow(parts, name, only) : [];
+    await Promise.all(asked.map(listings.current));
+    const [second] =
+      asked.length === 0 ? [first] : await Promise.allSettled([resolve(request, await parts.roster(only))]);
     // A choice that is free after all is one among all providers.
     const isFree = only !== undefined && isPassedOver(second, request, policy);
-    return settled(isFree ? await resolve(request, await parts.roster()) : second);
+    if (isFree) return withWindowWarning(await resolve(request, await parts.roster()));
+    if (second.status === 'rejected') throw second.reason;
+    return withWindowWarning(second.value);
   };
 }
 
-function settled(outcome: Outcome): Resolution {
-  if ('error' in outcome) throw outcome.error;
-  const { resolution } = outcome;
+function withWindowWarning(resolution: Resolution): Resolution {
   const { model } = resolution.candidates[0];
   if (!model.windowAssumed) return resolution;
   const { provider, id, window } = model;
@@ -109,38 +107,36 @@ function settled(outcome: Outcome): Resolution {
 
 /** Whether the vendors' lists could say something else. A different spelling of what is known is no doubt. */
 function isUnsure(outcome: Outcome, request: ModelRequest, policy: RoutingPolicy): boolean {
-  if ('error' in outcome) {
-    if (!isAppError(outcome.error) || outcome.error.kind !== 'input') return false;
-    const { code, class: kind } = outcome.error.details;
+  if (outcome.status === 'rejected') {
+    const error: unknown = outcome.reason;
+    if (!isAppError(error) || error.kind !== 'input') return false;
+    const { code, class: kind } = error.details;
     return code === 'PROVIDER_NOT_FOUND' || kind === 'unknown' || kind === 'retired';
   }
-  const { corrected, candidates } = outcome.resolution;
+  const { corrected, candidates } = outcome.value;
   if (corrected) return nameKey(corrected.from.slice(corrected.from.indexOf(':') + 1)) !== nameKey(corrected.to);
   return candidates[0]?.reason === passedOnReason || isPassedOver(outcome, request, policy);
 }
 
 /** Whether the default model did not resolve, and another was chosen in its place. */
 function isPassedOver(outcome: Outcome, request: ModelRequest, policy: RoutingPolicy): boolean {
-  if ('error' in outcome || request.name?.trim()) return false;
+  if (outcome.status === 'rejected' || request.name?.trim()) return false;
   const byDefault = policy.defaultModel?.trim();
-  return byDefault !== undefined && outcome.resolution.requested !== byDefault;
+  return byDefault !== undefined && outcome.value.requested !== byDefault;
 }
 
-/** The provider that the name begins with, else all vendors with a list, those whose list is not fresh. */
-async function whoMayKnow(parts: RouteParts, name: string, roster: Roster): Promise<ProviderDefinition[]> {
-  const { definitions, listings, mayAsk } = parts;
-  const scope = namedProvider(definitions, name);
-  const usable = new Set(
-    roster.providers.filter(({ configured, onlyByName }) => configured && !onlyByName).map(({ id }) => id),
-  );
-  const asked = definitions.filter(definition => {
-    if (!usable.has(definition.id) || definition.unlisted || !mayAsk(definition)) return false;
-    if (scope) return definition.id === scope;
+/** The provider that the name begins with (`only`), else all vendors with a list, those whose list is not fresh. */
+async function whoMayKnow(parts: RouteParts, name: string, only: string | undefined): Promise<ConfiguredProvider[]> {
+  const { providers, listings, mayAsk } = parts;
+  const asked = providers.filter(provider => {
+    const { definition } = provider;
+    if (!isListed(provider) || !mayAsk(provider)) return false;
+    if (only) return definition.id === only;
     // Aggregators' names have a maker in front.
     return !definition.servesOthers || name.includes('/');
   });
   await Promise.all(asked.map(listings.known));
-  return asked.filter(definition => !listings.isFresh(definition));
+  return asked.filter(provider => !listings.isFresh(provider));
 }
 
 /** Where knowledge of models comes from, beside the vendors. */
@@ -155,7 +151,7 @@ export interface SourceOptions {
   listsAhead?: boolean;
 }
 
-interface SourceParts extends SourceOptions, Omit<ListingParts, 'settings'> {
+interface SourceParts extends SourceOptions, ListingParts {
   providers: readonly ConfiguredProvider[];
   policy: RoutingPolicy;
 }
@@ -175,12 +171,10 @@ export type ModelSources = ReturnType<typeof createModelSources>;
 
 export function createModelSources(parts: SourceParts) {
   const { providers, connection, policy, clock, emit, files = [], kept, factsUrl = '' } = parts;
-  const definitions = providers.map(({ definition }) => definition);
-  const settings = (id: string) => providers.find(({ definition }) => definition.id === id)?.settings ?? {};
-  const listings = createListings({ connection, settings, clock, emit, state: parts.state });
-  const providerIds = definitions.map(({ id }) => id);
-  const isLocal = ({ id }: ProviderDefinition) => providers.some(each => each.local && each.definition.id === id);
-  const mayAsk = (definition: ProviderDefinition) => !(policy.localOnly || policy.offline) || isLocal(definition);
+  const listings = createListings({ connection, clock, emit, state: parts.state });
+  const providerIds = providers.map(({ definition }) => definition.id);
+  const isLocal = ({ local }: ConfiguredProvider) => local;
+  const mayAsk = (provider: ConfiguredProvider) => !(policy.localOnly || policy.offline) || isLocal(provider);
   const finish = (models: readonly ModelInfo[]) =>
     files.length === 0 ? models : overlayFiles(models, files, providerIds).models;
 
@@ -209,12 +203,12 @@ export function createModelSources(parts: SourceParts) {
     rosterAlone: () =>
       createLiveRoster({
         ...rosterParts,
-        listings: createListings({ connection, settings, clock, emit }),
+        listings: createListings({ connection, clock, emit }),
         mayAsk: () => false,
       })(),
     /** Nobody is asked for a list any more. */
     close: listings.close,
-    route: createRoute({ roster, listings, definitions, policy, mayAsk }),
+    route: createRoute({ roster, listings, providers, policy, mayAsk }),
     /** What `route` would choose by what is known now. Only servers on this machine or network are asked for their lists. */
     explain: async (request: ModelRequest) => explainRoute(request, await rosterAtHand(), policy),
     candidates: async (request: ModelRequest) => candidatesFor(request, await rosterAtHand(), policy),
@@ -222,14 +216,11 @@ export function createModelSources(parts: SourceParts) {
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
     /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
     async listings(fresh: boolean) {
-      const usable = providers.filter(
-        ({ configured, definition: { onlyByName, unlisted } }) => configured && !(onlyByName || unlisted),
-      );
       const found = await Promise.all(
-        usable.map(async ({ definition }) => {
-          const ask = fresh && mayAsk(definition);
-          const listing = ask ? await listings.current(definition) : await listings.known(definition);
-          return [definition.id, listing && stateOf(listing, clock.storeTime())] as const;
+        providers.filter(isListed).map(async provider => {
+          const ask = fresh && mayAsk(provider);
+          const listing = ask ? await listings.current(provider) : await listings.known(provider);
+          return [provider.definition.id, listing && stateOf(listing, clock.storeTime())] as const;
         }),
       );
       return new Map(found.flatMap(([id, state]) => (state ? [[id, state]] : [])));

@@ -10,15 +10,21 @@ import { isChatId } from '../routing/names.ts';
 import { strangerScore } from '../routing/roster.ts';
 
 /** What models.dev tells of one model, in our words. */
-interface ModelFacts
-  extends Pick<
-    ModelInfo,
-    'id' | 'name' | 'window' | 'input' | 'reasoning' | 'efforts' | 'thinkingBudget' | 'tools' | 'price'
-  > {
-  maxOutput?: number;
-  temperature: boolean;
-  deprecated: boolean;
-}
+type ModelFacts = Pick<
+  ModelInfo,
+  | 'id'
+  | 'name'
+  | 'window'
+  | 'input'
+  | 'reasoning'
+  | 'efforts'
+  | 'thinkingBudget'
+  | 'temperature'
+  | 'tools'
+  | 'price'
+  | 'status'
+> &
+  Partial<Pick<ModelInfo, 'maxOutput'>>;
 
 /** By our provider ids. */
 type FactsByProvider = Readonly<Record<string, readonly ModelFacts[]>>;
@@ -103,10 +109,10 @@ function factsOf({ limit, cost, modalities, status, ...entry }: Entry): ModelFac
     input: inputKinds.filter(kind => kind === 'text' || modalities.input.includes(kind)),
     reasoning,
     ...thinkingOf(entry),
-    temperature,
+    temperature: temperature ? 'range' : 'none',
     tools,
     ...(cost ? { price: priceOf(cost) } : {}),
-    deprecated: status === 'deprecated',
+    status: status === 'deprecated' ? 'deprecated' : 'active',
   };
 }
 
@@ -148,7 +154,7 @@ export function overlayFacts(models: readonly ModelInfo[], facts: FactsByProvide
 
 /** How a model is asked (efforts, budgets) stays: those were looked at. */
 function renewed(model: ModelInfo, facts: ModelFacts): ModelInfo {
-  const { window, maxOutput = model.maxOutput, input, price = model.price, tools } = facts;
+  const { window, maxOutput = model.maxOutput, input, price = model.price, tools, status } = facts;
   return {
     ...model,
     window,
@@ -158,20 +164,13 @@ function renewed(model: ModelInfo, facts: ModelFacts): ModelInfo {
     ...(price ? { price } : {}),
     // A price that was fetched is newer than one that was announced.
     ...(facts.price && model.life && { life: { ...model.life, priceFrom: undefined } }),
-    status: facts.deprecated ? 'deprecated' : 'active',
+    status,
   };
 }
 
 function added(provider: string, facts: ModelFacts): ModelInfo {
-  const { deprecated, temperature, maxOutput = Math.min(32_768, Math.floor(facts.window / 2)), ...rest } = facts;
-  return plainModel({
-    provider,
-    ...rest,
-    maxOutput,
-    temperature: temperature ? 'range' : 'none',
-    score: strangerScore,
-    status: deprecated ? 'deprecated' : 'active',
-  });
+  const maxOutput = Math.min(32_768, Math.floor(facts.window / 2));
+  return plainModel({ provider, maxOutput, score: strangerScore, ...facts });
 }
 
 const keptName = 'models-dev.json';

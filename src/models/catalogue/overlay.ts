@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { isRecord, recordsIn } from '../../core/json.ts';
 import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
-import { type LiveModel, plainModel } from '../provider.ts';
+import { type LiveModel, assumed as nothingKnown, plainModel } from '../provider.ts';
 import { isChatId, sameModel } from '../routing/names.ts';
 import { strangerScore } from '../routing/roster.ts';
 
-/** Taken for models of which nothing but the name is known. */
-const assumed = { window: 32_768, maxOutput: 8_192, score: 10 };
+/** What is written down, or served by a machine at hand, is there to be chosen. */
+const assumed = { ...nothingKnown, score: 10 };
 
 /**
  * Lays a vendor's live list over what is known of the vendor: adds what it names and we do not know, and takes its windows.

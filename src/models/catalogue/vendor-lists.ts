@@ -5,7 +5,8 @@ import { hashOf } from '../../core/ids.ts';
 import { jsonOf } from '../../core/json.ts';
 import { efforts } from '../../core/model.ts';
 import type { Clock, Emit, SharedState } from '../../core/ports.ts';
-import type { Connection, LiveModel, ProviderDefinition, ProviderSettings } from '../provider.ts';
+import type { Connection, LiveModel } from '../provider.ts';
+import type { ConfiguredProvider } from './connections.ts';
 import { inputKinds } from './models-dev.ts';
 
 /** A listing is asked for again after this time. */
@@ -37,8 +38,6 @@ export interface Listing {
 
 export interface ListingParts {
   connection(providerId: string): Promise<Connection>;
-  /** By provider id; of another key or address, another list is kept. */
-  settings(providerId: string): ProviderSettings;
   clock: Clock;
   emit: Emit;
   /** Where lists are for other processes too; absent: for this one alone. */
@@ -47,6 +46,9 @@ export interface ListingParts {
 
 /** The live lists of all providers, each asked for when it is needed and kept for a day. */
 export type Listings = ReturnType<typeof createListings>;
+
+/** Whose list it is. */
+type Lister = Pick<ConfiguredProvider, 'definition' | 'settings'>;
 
 interface Parts extends ListingParts {
   /** Aborted when nobody is to be asked any more, and nothing to be kept or told. */
@@ -69,31 +71,35 @@ export function createListings(given: ListingParts) {
   const parts: Parts = { ...given, over: over.signal };
   const states = new Map<string, State>();
 
-  const stateOf = async (definition: ProviderDefinition): Promise<State> => {
-    const state = states.get(definition.id) ?? {};
-    states.set(definition.id, state);
-    state.loading ??= load(parts, definition, state);
+  const stateOf = ({ definition: { id } }: Lister): State => {
+    const state = states.get(id) ?? {};
+    states.set(id, state);
+    return state;
+  };
+
+  const loaded = async (lister: Lister): Promise<State> => {
+    const state = stateOf(lister);
+    state.loading ??= load(parts, lister, state);
     await state.loading;
     return state;
   };
 
   /** The list at hand where it is fresh. */
-  const fresh = ({ id, listDecides }: ProviderDefinition): Listing | undefined => {
-    const { listing, triedAt } = states.get(id) ?? {};
+  const fresh = (lister: Lister): Listing | undefined => {
+    const { listing, triedAt } = stateOf(lister);
     if (!listing || triedAt === undefined) return undefined;
     const age = parts.clock.storeTime() - triedAt;
-    const freshFor = !listing.complete ? failedFreshMs : listDecides ? decidingFreshMs : freshMs;
+    const freshFor = !listing.complete ? failedFreshMs : lister.definition.listDecides ? decidingFreshMs : freshMs;
     return age >= 0 && age < freshFor ? listing : undefined;
   };
 
   /** What is known if it is fresh; else the vendor is asked, for 3 s at the most. Calls that come meanwhile share one try. */
-  const current = async (definition: ProviderDefinition): Promise<Listing> => {
-    const state = await stateOf(definition);
-    const listing = fresh(definition);
+  const current = async (lister: Lister): Promise<Listing> => {
+    const state = await loaded(lister);
+    const listing = fresh(lister);
     if (listing) return listing;
     // Another process may have asked meanwhile.
-    const reloaded = () =>
-      load(parts, definition, state).then(() => fresh(definition) ?? ask(parts, definition, state));
+    const reloaded = () => load(parts, lister, state).then(() => fresh(lister) ?? ask(parts, lister, state));
     state.asking ??= reloaded().finally(() => {
       state.asking = undefined;
     });
@@ -101,42 +107,41 @@ export function createListings(given: ListingParts) {
   };
 
   return {
-    isFresh: (definition: ProviderDefinition) => fresh(definition) !== undefined,
+    isFresh: (lister: Lister) => fresh(lister) !== undefined,
     /** What is known, however old, without asking the vendor. */
-    known: async (definition: ProviderDefinition) => (await stateOf(definition)).listing,
+    known: async (lister: Lister) => (await loaded(lister)).listing,
     current,
     /** Asks the vendor for a list that is old, a moment later, so that the call goes first; one that failed within the hour is let be. */
-    renew(definition: ProviderDefinition) {
-      const state = states.get(definition.id) ?? {};
-      states.set(definition.id, state);
+    renew(lister: Lister) {
+      const state = stateOf(lister);
       const { triedAt, listing } = state;
       const failed = triedAt !== undefined && listing?.complete === false;
       if (state.isDue || (failed && parts.clock.storeTime() - triedAt < renewAfterMs)) return;
       state.isDue = true;
       parts.clock.after(aheadMs, () => {
         state.isDue = false;
-        if (!over.signal.aborted) void current(definition);
+        if (!over.signal.aborted) void current(lister);
       });
     },
     close: () => over.abort(),
   };
 }
 
-async function ask(parts: Parts, definition: ProviderDefinition, state: State): Promise<Listing> {
+async function ask(parts: Parts, lister: Lister, state: State): Promise<Listing> {
   const { connection, clock } = parts;
   let signal: AbortSignal | undefined;
   try {
-    const { list } = await connection(definition.id);
+    const { list } = await connection(lister.definition.id);
     signal = AbortSignal.any([AbortSignal.timeout(patienceMs), parts.over]);
     const models = list && (await orAbort(list(signal), signal));
     const at = clock.storeTime();
     state.listing = { models: (models ?? []).slice(0, maxModels).flatMap(sound), at, complete: models !== undefined };
     state.triedAt = at;
-    if (models && !definition.listDecides) await keep(parts, definition, state.listing);
+    if (models && !lister.definition.listDecides) await keep(parts, lister, state.listing);
   } catch (error) {
     const told = isAppError(error) ? error.message : String(error);
     const failure = signal?.aborted ? `no answer within ${patienceMs / 1_000} s` : told;
-    warn(parts, definition, `The server did not list its models: ${failure}`);
+    warn(parts, lister, `The server did not list its models: ${failure}`);
     // What it had is the best guess at what it has.
     state.listing = { models: [], ...state.listing, complete: false, failure };
     state.triedAt = clock.storeTime();
@@ -172,37 +177,35 @@ const keptSchema = () =>
 /** A list that is too old to be believed is still the best guess while its vendor does not answer. */
 const keptForMs = 30 * freshMs;
 
-async function load(parts: Parts, definition: ProviderDefinition, state: State) {
-  const { settings, clock } = parts;
-  if (definition.listDecides) return;
+async function load(parts: Parts, lister: Lister, state: State) {
+  if (lister.definition.listDecides) return;
   try {
-    const kept = await parts.state?.get(keyOf(definition, settings(definition.id)));
+    const kept = await parts.state?.get(keyOf(lister));
     const found = kept === undefined ? undefined : keptSchema().safeParse(kept).data;
-    if (!found || found.at > clock.storeTime() || found.at <= (state.listing?.at ?? 0)) return;
+    if (!found || found.at > parts.clock.storeTime() || found.at <= (state.listing?.at ?? 0)) return;
     state.listing = { models: found.models, at: found.at, complete: true };
     state.triedAt = found.at;
   } catch (error) {
     // The vendor can be asked as well.
-    warn(parts, definition, `A kept list could not be read: ${error}`);
+    warn(parts, lister, `A kept list could not be read: ${error}`);
   }
 }
 
-async function keep(parts: Parts, definition: ProviderDefinition, { models, at = 0 }: Listing) {
-  const key = keyOf(definition, parts.settings(definition.id));
+async function keep(parts: Parts, lister: Lister, { models, at = 0 }: Listing) {
   try {
-    await parts.state?.change(key, keptForMs, () => jsonOf({ at, models }));
+    await parts.state?.change(keyOf(lister), keptForMs, () => jsonOf({ at, models }));
   } catch (error) {
     // The list serves this process all the same.
-    warn(parts, definition, `The list could not be kept: ${error}`);
+    warn(parts, lister, `The list could not be kept: ${error}`);
   }
 }
 
-function warn({ emit, over }: Parts, { id }: ProviderDefinition, message: string): void {
+function warn({ emit, over }: Parts, { definition: { id } }: Lister, message: string): void {
   if (!over.aborted) emit({ type: 'warning', where: `models of ${id}`, message });
 }
 
 /** Of another key or address, another list; neither can be read from it. */
-function keyOf({ id }: ProviderDefinition, settings: ProviderSettings): string {
+function keyOf({ definition: { id }, settings }: Lister): string {
   const entries = Object.entries(settings).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return `listing/${id}/${hashOf(JSON.stringify(entries)).slice(0, 16)}`;
 }

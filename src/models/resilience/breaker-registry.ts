@@ -2,11 +2,9 @@ import type { Fault, FaultScope } from '../../core/errors.ts';
 import type { BreakerState, Health } from '../../core/model.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
 import { decoded } from '../../core/text.ts';
-import { Breaker, type BreakerScope, breakerNames, breakerRules, notAskedBecause, type Upstream } from './breaker.ts';
+import { Breaker, type BreakerScope, breakerRules, notAskedBecause, scopesOf, type Upstream } from './breaker.ts';
 import { type BreakerParts, SharedBreakers } from './shared-breakers.ts';
 
-/** In this order they are looked at: the widest first. */
-const scopes: readonly FaultScope[] = ['key', 'account', 'key_model', 'model'];
 /** Names that callers make up (models of aggregators) must not fill the memory. */
 const maxModels = 1_000;
 
@@ -37,8 +35,6 @@ export interface BreakerPermit {
   abandoned(): void;
 }
 
-type PlacesOfModel = Readonly<Record<FaultScope, BreakerScope>>;
-
 /** No call waits longer for a vendor: one that asks for more is left alone at once. */
 const longAskedMs = 60_000;
 /** While a call tries whether it works again, nobody knows how long that takes; it is worth asking again by then. */
@@ -49,7 +45,7 @@ export class BreakerRegistry {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #places = new Map<string, BreakerScope>();
-  readonly #byModel = new Map<string, PlacesOfModel>();
+  readonly #byModel = new Map<string, readonly BreakerScope[]>();
   readonly #shared: SharedBreakers;
   /** Names of those that are not closed. */
   readonly #troubled = new Set<string>();
@@ -71,12 +67,10 @@ export class BreakerRegistry {
     // Routing asks for hundreds of models that were never called: nothing is kept for those.
     if (!this.#hasTrouble(upstream, model)) return undefined;
     const now = this.#clock.monotonic();
-    const found = this.#placesOf(upstream, model);
     let longest: BreakerBlock | undefined;
-    for (const scope of scopes) {
-      const { breaker } = found[scope];
-      const waitMs = breaker.waitMs(now);
-      if (waitMs > (longest?.waitMs ?? 0)) longest = blockOf(found[scope], waitMs);
+    for (const place of this.#placesOf(upstream, model)) {
+      const waitMs = place.breaker.waitMs(now);
+      if (waitMs > (longest?.waitMs ?? 0)) longest = blockOf(place, waitMs);
     }
     return longest;
   }
@@ -95,8 +89,7 @@ export class BreakerRegistry {
     if (block) return block;
     const found = this.#placesOf(upstream, model);
     const probes: BreakerScope[] = [];
-    for (const scope of scopes) {
-      const place = found[scope];
+    for (const place of found) {
       if (place.breaker.state === 'closed') continue;
       const answer = await this.#probe(place, Math.min(probeMs, breakerRules.maxPauseMs), reqId);
       if (answer === 'mine') probes.push(place);
@@ -113,10 +106,10 @@ export class BreakerRegistry {
   }
 
   /** The key works: a quarantine ends. */
-  release(upstream: Upstream): Promise<void> {
-    const { key } = this.#placesOf(upstream, '');
-    if (key.breaker.state === 'quarantined') this.#turn(key, 'closed');
-    return this.#shared.closed(key, true);
+  async release(upstream: Upstream): Promise<void> {
+    const key = this.#placesOf(upstream, '').find(({ scope }) => scope === 'key');
+    if (key?.breaker.state === 'quarantined') this.#turn(key, 'closed');
+    if (key) await this.#shared.closed(key, true);
   }
 
   health(upstreams: readonly Upstream[]): Health[] {
@@ -128,48 +121,38 @@ export class BreakerRegistry {
       if (scope === 'model') this.#placesOf(upstream, decoded(owner));
       else if (owner === upstream.key) this.#placesOf(upstream, decoded(model));
     }
-    return [...this.#places.values()].filter(isWorthTelling(now)).map(place => healthOf(place, now));
+    return [...this.#places.values()].filter(place => isWorthTelling(place, now)).map(place => healthOf(place, now));
   }
 
   #hasTrouble(upstream: Upstream, model: string): boolean {
     const { records } = this.#shared;
     if (this.#troubled.size === 0 && records.size === 0) return false;
-    const names = breakerNames(upstream, model);
-    return scopes.some(scope => this.#troubled.has(names[scope]) || records.has(names[scope]));
+    return scopesOf(upstream, model).some(({ name }) => this.#troubled.has(name) || records.has(name));
   }
 
-  #placesOf(upstream: Upstream, model: string): PlacesOfModel {
+  #placesOf(upstream: Upstream, model: string): readonly BreakerScope[] {
     const id = `${upstream.endpoint} ${upstream.key} ${model}`;
     const known = this.#byModel.get(id);
     if (known) return known;
     if (this.#byModel.size >= maxModels) this.#forgetOne();
-    const names = breakerNames(upstream, model);
-    const { provider } = upstream;
-    const made = {
-      key: this.#place({ name: names.key, provider, scope: 'key' }),
-      account: this.#place({ name: names.account, provider, scope: 'account' }),
-      key_model: this.#place({ name: names.key_model, provider, scope: 'key_model', model }),
-      model: this.#place({ name: names.model, provider, scope: 'model', model }),
-    };
+    const made = scopesOf(upstream, model).map(what => {
+      const before = this.#places.get(what.name);
+      if (before) return before;
+      const place = { ...what, breaker: new Breaker(this.#clock.now()) };
+      this.#places.set(what.name, place);
+      this.#shared.adopt(place);
+      return place;
+    });
     this.#byModel.set(id, made);
     return made;
   }
 
-  #place(what: Omit<BreakerScope, 'breaker'>): BreakerScope {
-    const known = this.#places.get(what.name);
-    if (known) return known;
-    const place = { ...what, breaker: new Breaker(this.#clock.now()) };
-    this.#places.set(what.name, place);
-    this.#shared.adopt(place);
-    return place;
-  }
-
   #forgetOne(): void {
-    for (const [id, { model, key_model }] of this.#byModel) {
-      if (model.breaker.state !== 'closed' || key_model.breaker.state !== 'closed') continue;
+    for (const [id, places] of this.#byModel) {
+      const own = places.filter(({ model }) => model !== undefined);
+      if (own.some(({ breaker }) => breaker.state !== 'closed')) continue;
       this.#byModel.delete(id);
-      this.#places.delete(model.name);
-      this.#places.delete(key_model.name);
+      for (const { name } of own) this.#places.delete(name);
       return;
     }
   }
@@ -185,15 +168,15 @@ export class BreakerRegistry {
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: PlacesOfModel, probes: readonly BreakerScope[], reqId: string): BreakerPermit {
+  #pass(found: readonly BreakerScope[], probes: readonly BreakerScope[], reqId: string): BreakerPermit {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
-        for (const scope of scopes) found[scope].breaker.succeeded(now, scope === 'model' ? latencyMs : undefined);
+        for (const { breaker, scope } of found) breaker.succeeded(now, scope === 'model' ? latencyMs : undefined);
         for (const place of probes) this.#close(place, reqId);
       },
       failed: (fault, answered) => {
-        const failing = fault && found[fault.scope];
+        const failing = fault && found.find(({ scope }) => scope === fault.scope);
         if (failing) this.#count(failing, fault, probes.includes(failing), reqId);
         for (const place of probes) {
           if (place === failing) continue;
@@ -216,16 +199,11 @@ export class BreakerRegistry {
       this.#turn(place, 'quarantined', reqId);
       void this.#shared.opened(place);
     } else if (wasProbe || tooMany || (breaker.state === 'closed' && askedMs > longAskedMs)) {
-      this.#open(place, askedMs, reqId);
+      breaker.opens++;
+      breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
+      this.#turn(place, 'open', reqId);
+      void this.#shared.opened(place);
     }
-  }
-
-  #open(place: BreakerScope, askedMs: number, reqId: string): void {
-    const { breaker } = place;
-    breaker.opens++;
-    breaker.readyAt = this.#clock.monotonic() + breaker.pauseMs(breaker.opens, askedMs);
-    this.#turn(place, 'open', reqId);
-    void this.#shared.opened(place);
   }
 
   #close(place: BreakerScope, reqId: string): void {
@@ -261,12 +239,10 @@ function blockOf({ breaker, scope }: BreakerScope, waitMs: number): BreakerBlock
 }
 
 /** All four of a model are kept; those that nothing ever happened to say nothing. */
-function isWorthTelling(now: number): (place: BreakerScope) => boolean {
-  return ({ scope, model, breaker }) => {
-    if (breaker.state !== 'closed') return true;
-    if (scope === 'model') return model !== '' && (breaker.latencyMs !== undefined || breaker.cause !== undefined);
-    return breaker.cause !== undefined && breaker.counts.sum(now).failures > 0;
-  };
+function isWorthTelling({ scope, model, breaker }: BreakerScope, now: number): boolean {
+  if (breaker.state !== 'closed') return true;
+  if (scope === 'model') return model !== '' && (breaker.latencyMs !== undefined || breaker.cause !== undefined);
+  return breaker.cause !== undefined && breaker.counts.sum(now).failures > 0;
 }
 
 function healthOf({ provider, model, scope, breaker }: BreakerScope, now: number): Health {

@@ -76,16 +76,16 @@ const fingerprint = (texts: readonly string[]): string =>
 
 export const statePrefix = 'breaker/';
 
-/** The names under which the breakers of one model are kept, in the order in which they are looked at. */
-export function breakerNames({ endpoint, key }: Upstream, model: string): Record<FaultScope, string> {
+/** What the breakers of one model are for, in the order in which they are looked at: the widest first. */
+export function scopesOf({ provider, endpoint, key }: Upstream, model: string): Omit<BreakerScope, 'breaker'>[] {
   const place = `${statePrefix}${endpoint}`;
   const named = encodeURIComponent(model.toWellFormed());
-  return {
-    key: `${place}/key/${key}`,
-    account: `${place}/account/${key}`,
-    key_model: `${place}/key_model/${key}/${named}`,
-    model: `${place}/model/${named}`,
-  };
+  return [
+    { name: `${place}/key/${key}`, provider, scope: 'key' },
+    { name: `${place}/account/${key}`, provider, scope: 'account' },
+    { name: `${place}/key_model/${key}/${named}`, provider, scope: 'key_model', model },
+    { name: `${place}/model/${named}`, provider, scope: 'model', model },
+  ];
 }
 
 export function notAskedBecause(state: BreakerState, cause: string, failures: number): string {
@@ -116,6 +116,7 @@ export interface BreakerScope {
   name: string;
   provider: string;
   scope: FaultScope;
+  /** Of breakers that one model alone has. */
   model?: string;
   breaker: Breaker;
 }

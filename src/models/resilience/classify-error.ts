@@ -45,11 +45,11 @@ function wordFor(words: readonly string[], provider: string): string[] {
  */
 export function readVendorError(error: unknown, provider = ''): VendorError {
   if (!isRecord(error)) {
-    return { name: '', words: '', message: asText(error) ?? 'no reason was given', headers: {}, body: undefined };
+    return { name: '', words: '', message: textIn(error) || 'no reason was given', headers: {}, body: undefined };
   }
-  const text = asText(error.responseBody);
+  const text = textIn(error.responseBody);
   // In a stream it is the vendor's own object, or a chunk that the adapter could not read.
-  const body = parsedJson(text ?? '') ?? error.data ?? error.value ?? (error instanceof Error ? undefined : error);
+  const body = parsedJson(text) ?? error.data ?? error.value ?? (error instanceof Error ? undefined : error);
   const words = [error, ...errorObjects(body)].flatMap(wordsOf);
   return {
     name: error instanceof Error ? error.name : '',
@@ -72,19 +72,17 @@ function ownMessage(error: Record<string, unknown>): string | undefined {
   const says = !/^(fetch failed|terminated|Failed to process successful response)$/.test(textIn(error.message));
   if (!says && isRecord(cause) && textIn(cause.message) !== '') return ownMessage(cause);
   // What follows is the chunk itself: a piece of an answer, whose words mean nothing here.
-  return asText(error.message)?.split(': Value: ')[0];
+  return textIn(error.message).split(': Value: ')[0];
 }
-
-const asText = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined);
 
 const firstText = (...texts: unknown[]): string | undefined =>
   texts.map(text => textIn(text).trim()).find(text => text !== '');
 
 /** A page or a plain text as one line without its markup. */
-function readable(text: string | undefined): string | undefined {
-  const head = text?.slice(0, 20_000);
-  if (head === undefined || parsedJson(text ?? '') !== undefined) return undefined;
-  return head
+function readable(text: string): string {
+  if (parsedJson(text) !== undefined) return '';
+  return text
+    .slice(0, 20_000)
     .replace(/<(script|style)[\s>][\s\S]*?<\/\1>/gi, ' ')
     .replace(/<[^<>]*>/g, ' ')
     .replace(/\s+/g, ' ');
@@ -115,17 +113,12 @@ export function messageOf(body: unknown): string | undefined {
   if (typeof body === 'string') return body;
   for (const error of errorObjects(body)) {
     const { message, error: name, detail, status_msg: status, msg, error_msg, title } = error;
-    const said = firstText(message, name, detail, status, validationOf(detail), msg, error_msg, title);
+    // `detail: [{ loc, msg }]`, as servers written with FastAPI answer.
+    const validation = recordsIn(detail).map(each => textIn(each.msg));
+    const said = firstText(message, name, detail, status, validation.join('; '), msg, error_msg, title);
     if (said !== undefined) return said;
   }
   return undefined;
-}
-
-/** `detail: [{ loc, msg }]`, as servers written with FastAPI answer. */
-function validationOf(detail: unknown): string {
-  return recordsIn(detail)
-    .map(({ msg }) => textIn(msg))
-    .join('; ');
 }
 
 function headersOf(headers: unknown): Record<string, string> {

@@ -185,23 +185,21 @@ const advice: Readonly<Record<FailureClass, string>> = {
 
 const isFailureClass = (name: string): name is FailureClass => Object.hasOwn(advice, name);
 
-/** What the vendor answered, as far as it makes a difference: its status, the seconds to wait, and a body that is JSON. */
-interface Seen {
-  status?: number;
-  wait?: number;
-  body?: unknown;
-}
-
-function adviceFor(failure: FailureClass, origin: FailureOrigin, seen: Seen): string {
+/** `wait`: seconds that the vendor asks for; `body`: undefined for what is no JSON. */
+function adviceFor(
+  failure: FailureClass,
+  origin: FailureOrigin,
+  { status, wait, body }: { status?: number | undefined; wait?: number | undefined; body?: unknown },
+): string {
   // A page is of something on the way.
-  if (failure === 'auth' && seen.status === 403 && seen.body === undefined) return advice.network;
+  if (failure === 'auth' && status === 403 && body === undefined) return advice.network;
   if (failure === 'auth' && origin.keyName !== undefined) {
     return `Set ${origin.keyName} to a valid key with access to ${origin.model}, or choose a model from another provider.`;
   }
-  if (failure === 'rate_limit' && seen.wait !== undefined) {
-    return `Retry in ${Math.ceil(seen.wait)} s, or choose a model from another provider.`;
+  if (failure === 'rate_limit' && wait !== undefined) {
+    return `Retry in ${Math.ceil(wait)} s, or choose a model from another provider.`;
   }
-  if (failure === 'bad_request' && seen.status === 404) {
+  if (failure === 'bad_request' && status === 404) {
     return `Check that ${origin.provider} serves ${origin.model} to this account and that the base URL is right.`;
   }
   return advice[failure];

@@ -54,7 +54,10 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
     controller.abort(error);
   };
   const cancelTotal = clock.after(Math.max(0, remainingMs), () => expire(totalError(limits.totalMs)));
-  let cancelWait = clock.after(limits.firstByteMs, () => expire(firstByteError(limits.firstByteMs)));
+  let cancelWait = clock.after(limits.firstByteMs, () => {
+    const message = `No part of an answer arrived within ${seconds(limits.firstByteMs)} (first-byte limit).`;
+    expire(timeoutError('first_byte', limits.firstByteMs, message, true));
+  });
   const waitIdle = (ms: number) => {
     cancelWait();
     cancelWait = clock.after(ms, () => expire(idleError(limits.idleMs, received)));
@@ -89,9 +92,6 @@ const timeoutError = (clock: string, limitMs: number, message: string, retryable
   new AppError('model', message, { code: 'API_ERROR', class: 'timeout', retryable, data: { clock, limitMs } });
 
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
-
-const firstByteError = (ms: number): AppError =>
-  timeoutError('first_byte', ms, `No part of an answer arrived within ${seconds(ms)} (first-byte limit).`, true);
 
 function idleError(ms: number, chars: number): AppError {
   const what = chars === 0 ? 'nothing more' : `only ${chars} characters more`;
@@ -133,7 +133,6 @@ export class Limiter {
   /** The owner whose turn it is stands first. */
   readonly #queues = new Map<string, Waiting[]>();
   #all = 0;
-  #waiting = 0;
   /** Milliseconds that a place was held, a moving average. */
   #heldMs = 1_000;
 
@@ -147,13 +146,43 @@ export class Limiter {
    * that a newcomer for whom there is room overtakes no one. Rejects with LIMIT (`over_capacity`) when too many are waiting, with
    * the total limit's error, or with the signal's reason.
    */
-  enter(entry: Entry): (() => void) | Promise<() => void> {
-    return this.#isFree(entry.provider) ? this.#take(entry.provider) : this.#wait(entry);
+  enter({ provider, owner, signal, remainingMs, totalMs }: Entry): (() => void) | Promise<() => void> {
+    if (this.#isFree(provider)) return this.#take(provider);
+    if (signal.aborted) return Promise.reject(signal.reason);
+    if (this.#waiting() >= this.#rules.queue) return Promise.reject(this.#overCapacity());
+    return new Promise((resolve, reject) => {
+      const queue = this.#queues.get(owner) ?? [];
+      const settled = () => {
+        forget();
+        cancelTotal();
+      };
+      const entry: Waiting = {
+        provider,
+        grant: () => {
+          settled();
+          resolve(this.#take(provider));
+        },
+      };
+      const giveUp = (reason: unknown) => {
+        settled();
+        queue.splice(queue.indexOf(entry), 1);
+        if (queue.length === 0) this.#queues.delete(owner);
+        reject(reason);
+      };
+      const forget = onAbort(signal, () => giveUp(signal.reason));
+      const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError(totalMs)));
+      this.#queues.set(owner, queue);
+      queue.push(entry);
+    });
   }
 
   /** How much is going on at one moment, by provider; those at which nothing runs are left out. */
   depth() {
-    return { running: new Map([...this.#running].filter(([, count]) => count > 0)), waiting: this.#waiting };
+    return { running: new Map([...this.#running].filter(([, count]) => count > 0)), waiting: this.#waiting() };
+  }
+
+  #waiting(): number {
+    return [...this.#queues.values()].flat().length;
   }
 
   #isFree(provider: string): boolean {
@@ -176,35 +205,6 @@ export class Limiter {
     };
   }
 
-  #wait({ provider, owner, signal, remainingMs, totalMs }: Entry): Promise<() => void> {
-    if (signal.aborted) return Promise.reject(signal.reason);
-    if (this.#waiting >= this.#rules.queue) return Promise.reject(this.#overCapacity());
-    return new Promise((resolve, reject) => {
-      const settled = () => {
-        forget();
-        cancelTotal();
-      };
-      const entry: Waiting = {
-        provider,
-        grant: () => {
-          settled();
-          resolve(this.#take(provider));
-        },
-      };
-      const giveUp = (reason: unknown) => {
-        settled();
-        this.#forget(owner, entry);
-        reject(reason);
-      };
-      const forget = onAbort(signal, () => giveUp(signal.reason));
-      const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError(totalMs)));
-      const queue = this.#queues.get(owner) ?? [];
-      this.#queues.set(owner, queue);
-      queue.push(entry);
-      this.#waiting++;
-    });
-  }
-
   /** One place became free: the first of the first owner for whom there is room gets it, and that owner goes to the end. */
   #admitNext(): void {
     for (const [owner, queue] of this.#queues) {
@@ -214,20 +214,12 @@ export class Limiter {
       queue.splice(index, 1);
       this.#queues.delete(owner);
       if (queue.length > 0) this.#queues.set(owner, queue);
-      this.#waiting--;
       next.grant();
     }
   }
 
-  #forget(owner: string, entry: Waiting): void {
-    const queue = this.#queues.get(owner) ?? [];
-    queue.splice(queue.indexOf(entry), 1);
-    if (queue.length === 0) this.#queues.delete(owner);
-    this.#waiting--;
-  }
-
   #overCapacity(): AppError {
-    const [running, waiting] = [this.#all, this.#waiting];
+    const [running, waiting] = [this.#all, this.#waiting()];
     const seconds = Math.max(1, Math.ceil(((waiting / this.#rules.total) * this.#heldMs) / 1_000));
     const message = `${running} questions to models are running and ${waiting} are waiting; no more are taken.`;
     return limitError('over_capacity', message, {

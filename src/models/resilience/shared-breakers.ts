@@ -71,8 +71,8 @@ export class SharedBreakers {
   /** Counts what was written here: what was read before a write is older than it. The latest are remembered. */
   #writes = 0;
   readonly #writtenAt = new Map<string, number>();
-  readonly #pending = new Map<string, number>();
-  readonly #writing = new Set<Promise<void>>();
+  /** Writes under way, and the names that they are for. */
+  readonly #writing = new Map<Promise<void>, string>();
 
   constructor(parts: SharedParts) {
     this.#parts = parts;
@@ -106,14 +106,14 @@ export class SharedBreakers {
     if (!state) return 'mine';
     try {
       // Read before it is written: most who ask too early need no write to be told.
-      const before = recordFromJson(await this.#within(state.get(place.name), firstPatienceMs));
+      const before = recordFromJson(await this.#inTime(state.get(place.name)));
       if (before && !mayProbe(before, clock.storeTime())) return this.#denied(place, before);
       const until = clock.storeTime() + probeMs;
       const change = state.change(place.name, recordLifeMs, found => {
         const record = recordFromJson(found);
         return record && mayProbe(record, clock.storeTime()) ? { ...record, probe: { by: self, until } } : found;
       });
-      const after = recordFromJson(await this.#within(change, firstPatienceMs));
+      const after = recordFromJson(await this.#inTime(change));
       const mine = after?.probe?.by === self && after.probe.until === until;
       return mine ? 'mine' : this.#denied(place, after);
     } catch (error) {
@@ -179,9 +179,10 @@ export class SharedBreakers {
     try {
       const read = [...(await state.list(statePrefix))].map(([name, value]) => [name, recordFromJson(value)] as const);
       this.#records = new Map(read.flatMap(([name, record]) => (record ? [[name, record] as const] : [])));
+      const pending = new Set(this.#writing.values());
       for (const place of this.#parts.places.values()) {
         const { name, breaker } = place;
-        const newer = this.#pending.has(name) || (this.#writtenAt.get(name) ?? 0) > asked;
+        const newer = pending.has(name) || (this.#writtenAt.get(name) ?? 0) > asked;
         if (!newer && !breaker.probing) this.#follow(place, this.#records.get(name));
       }
     } catch (error) {
@@ -194,31 +195,27 @@ export class SharedBreakers {
     const { state } = this.#parts;
     if (!state) return Promise.resolve();
     const { name } = place;
-    this.#pending.set(name, (this.#pending.get(name) ?? 0) + 1);
-    const done = () => {
-      const left = (this.#pending.get(name) ?? 1) - 1;
-      if (left > 0) this.#pending.set(name, left);
-      else this.#pending.delete(name);
-      remember(this.#writtenAt, name, ++this.#writes, 4_000);
-    };
-    const written = state.change(name, recordLifeMs, before => change(recordFromJson(before)));
-    const settled = written.then(done, error => {
-      done();
-      this.#warn(error);
-    });
-    this.#writing.add(settled);
-    return settled.finally(() => this.#writing.delete(settled));
+    const settled: Promise<void> = state
+      .change(name, recordLifeMs, before => change(recordFromJson(before)))
+      .then(() => undefined)
+      .catch(error => this.#warn(error))
+      .finally(() => {
+        this.#writing.delete(settled);
+        remember(this.#writtenAt, name, ++this.#writes, 4_000);
+      });
+    this.#writing.set(settled, name);
+    return settled;
   }
 
   /** Resolves once all that was written is there, or can't be. */
   async settled(): Promise<void> {
-    await Promise.all(this.#writing);
+    await Promise.all(this.#writing.keys());
   }
 
-  /** The promise, unless it takes longer. */
-  #within<Result>(promise: Promise<Result>, ms: number): Promise<Result> {
-    const late = () => cancelledError(`no answer within ${ms} ms`);
-    return withDeadline(this.#parts.clock, ms, signal => orAbort(promise, signal), undefined, late);
+  /** The promise, unless it takes too long. */
+  #inTime<Result>(promise: Promise<Result>): Promise<Result> {
+    const late = () => cancelledError(`no answer within ${firstPatienceMs} ms`);
+    return withDeadline(this.#parts.clock, firstPatienceMs, signal => orAbort(promise, signal), undefined, late);
   }
 
   /** Once: each call would say it again. */

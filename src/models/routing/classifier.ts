@@ -69,7 +69,9 @@ export function createClassifier({ ask, route, state, mode }: ClassifierParts): 
       const limits = { firstByteMs: maxMs, idleMs: maxMs, totalMs: maxMs };
       const asking = { candidates, messages: messagesFor(question), wholeOnly: true, maxOutputTokens, limits };
       const answer = await ask({ ...about, ...asking, once: true });
-      const verdict = classIn(answer.text);
+      // It may come with words or a fence around its JSON.
+      const [json = ''] = /\{[^{}]*\}/.exec(answer.text) ?? [];
+      const verdict = schema.safeParse(parsedJson(json)).data?.class;
       if (verdict === undefined) return { asked, failed: 'its answer was none of the classes' };
       await state.change(key, keptMs, () => ({ class: verdict }));
       return { asked, told: verdict };
@@ -85,9 +87,3 @@ const messagesFor = (text: string): Message[] => [
   { role: 'system', section: 'preamble', parts: [{ type: 'text', text: instructions }] },
   { role: 'user', section: 'turn', parts: [{ type: 'text', text: JSON.stringify({ text }) }] },
 ];
-
-/** The class in an answer that may come with words or a fence around its JSON. */
-function classIn(answer: string): DeclarableClass | undefined {
-  const [json = ''] = /\{[^{}]*\}/.exec(answer) ?? [];
-  return schema.safeParse(parsedJson(json)).data?.class;
-}

@@ -14,6 +14,7 @@ import {
   resolveEffort,
   type Suffixed,
   sameModel,
+  splitAsk,
   splitDate,
   splitSuffix,
   undatedKey,
@@ -141,7 +142,7 @@ function sceneOf(roster: Roster, policy: RoutingPolicy) {
   const mayOpen = (model: ModelInfo) =>
     policy.offline ? isOffline(model.provider) : providers.get(model.provider)?.onlyByName === false;
   const searches = (model: ModelInfo) => providers.get(model.provider)?.searches?.(model) ?? false;
-  const cachesApart = (id: string) => providers.get(id)?.cachesApart?.() === true;
+  const cachesApart = (id: string) => providers.get(id)?.cachesApart === true;
   return {
     roster,
     policy,
@@ -262,7 +263,7 @@ export interface Match {
   rows: readonly ModelInfo[];
   how: 'id' | 'alias' | 'spelling' | 'guess';
   /** The suffix that was taken off the name, when that made it known. */
-  suffix?: Suffixed;
+  suffix?: Suffixed | undefined;
 }
 
 /**
@@ -273,20 +274,18 @@ export function* interpretationsOf(eligible: EligibleModels, text: string, scope
   const rows = eligible.roster.models.filter(({ provider }) =>
     scope ? provider === scope.id : eligible.provider(provider)?.onlyByPrefix !== true,
   );
-  const split = splitSuffix(text);
-  const suffix = split?.ask ? split : undefined;
-  const base = suffix?.base;
+  const { id: base, suffix } = splitAsk(text);
   function* both(how: Match['how'], find: (name: string) => readonly ModelInfo[]): Generator<Match> {
     const named = find(text);
     if (named.length > 0) yield { how, rows: named };
-    const bare = base === undefined ? [] : find(base);
+    const bare = suffix ? find(base) : [];
     if (bare.length > 0) yield { how, rows: bare, suffix };
   }
   yield* both('id', name => byId(rows, name));
   yield* both('id', name => byVariant(rows, name));
   yield* both('alias', name => byAlias(eligible, rows, name));
   yield* both('spelling', name => byIdInAnyCase(rows, name));
-  if (!isUnknownSuffix(eligible, split, scope)) yield* both('spelling', name => sameSpelling(name, rows));
+  if (!isUnknownSuffix(eligible, splitSuffix(text), scope)) yield* both('spelling', name => sameSpelling(name, rows));
 }
 
 /** Whether a known name has something after its colon that means nothing. */
@@ -299,9 +298,7 @@ export function isUnknownSuffix(eligible: EligibleModels, split?: Suffixed, scop
 
 /** The one model a mistyped name means: among configured providers' models first, then among all, to say what is missing. */
 export function guessModel(eligible: EligibleModels, text: string, scope?: RosterProvider): Match | undefined {
-  const split = splitSuffix(text);
-  const suffix = split?.ask ? split : undefined;
-  const name = suffix?.base ?? text;
+  const { id: name, suffix } = splitAsk(text);
   const rows = eligible.roster.models.filter(model =>
     scope ? model.provider === scope.id : eligible.provider(model.provider)?.onlyByName !== true,
   );

@@ -122,6 +122,12 @@ export function splitSuffix(name: string): Suffixed | undefined {
   return { base, suffix, ask: parseAsk(suffix) };
 }
 
+/** A name without the suffix that we know, and that suffix where it has one. */
+export function splitAsk(name: string): { id: string; suffix?: Suffixed | undefined } {
+  const split = splitSuffix(name);
+  return split?.ask ? { id: split.base, suffix: split } : { id: name };
+}
+
 function parseAsk(suffix: string): Ask | undefined {
   const effort = efforts.find(word => word === suffix.toLowerCase());
   if (effort) return { effort };

@@ -1,9 +1,9 @@
 import { AppError, configError, inputError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean } from '../../core/text.ts';
-import { plainModel } from '../provider.ts';
+import { assumed, plainModel } from '../provider.ts';
 import { type EligibleModels, interpretationsOf, nearestModels } from './eligible-models.ts';
-import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitSuffix } from './names.ts';
+import { knownSuffixes, makerSlugs, type Suffixed, sameModel, splitAsk, splitSuffix } from './names.ts';
 import type { Restriction, RosterProvider } from './roster.ts';
 import { isOffline, isRestriction, prefixOf, priorityOf, settingOf } from './roster.ts';
 
@@ -192,13 +192,10 @@ export function unknownProviderPrefix(eligible: EligibleModels, name: string): s
 }
 
 /** An id nobody here knows, sent to the provider as typed; `warning` is empty where all that matters of it is known. */
-export type Passed = { model: ModelInfo; suffix?: Suffixed; warning: string };
+export type Passed = { model: ModelInfo; suffix?: Suffixed | undefined; warning: string };
 
 /** The reason of a candidate that nobody here knows. */
 export const passedOnReason = 'asked for by name, passed on as typed';
-
-/** Assumed of a model nothing is known of; small enough to be safe. */
-const assumed = { window: 32_768, maxOutput: 8_192, score: 5 };
 
 /** Ids go into addresses of some vendors: nothing may lead out of their place. */
 const idPattern = /^[\p{L}\p{N}~][\p{L}\p{N}._:@/+~-]*$/u;
@@ -211,9 +208,7 @@ export function passThrough(eligible: EligibleModels, text: string, scope?: Rost
   const provider = scope ?? (aggregated.test(text) ? eligible.provider('openrouter') : undefined);
   if (!provider?.configured) return undefined;
   if (provider.listComplete && !eligible.policy.allowUnknown) return undefined;
-  const split = splitSuffix(text);
-  const suffix = split?.ask ? split : undefined;
-  const id = suffix?.base ?? text;
+  const { id, suffix } = splitAsk(text);
   if (!idPattern.test(id) || id.includes('..')) throw malformedNameError('has characters that no model id has');
   const effort = suffix?.ask?.effort;
   // What is known of a program holds for each of its models: `gemini/gemini-3-pro` is one of `gemini`.
@@ -226,7 +221,7 @@ export function passThrough(eligible: EligibleModels, text: string, scope?: Rost
       efforts: effort ? [effort] : [],
       reasoning: effort !== undefined && effort !== 'none',
     }),
-    ...(suffix ? { suffix } : {}),
+    suffix,
     warning: whole
       ? ''
       : `"${id}" is not in the list of ${provider.id} known here; it is passed on as typed, with a window of ${assumed.window} tokens assumed.`,

@@ -131,20 +131,38 @@ type Facts = ReturnType<typeof factsOf>;
 /** In this order; the first that fires names the class, all add what they need. `fires` says why; undefined: it does not. */
 const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefined }[] = [
   { class: 'explicit', fires: ({ request }) => request.model && `the call names ${request.model}` },
-  { class: 'vision', fires: visionWhy },
+  {
+    class: 'vision',
+    fires({ request: { images }, pictures, affinity }) {
+      if (images > 0) return `${images} image${images === 1 ? '' : 's'}`;
+      return pictures.length > 0 && affinity !== 'documents' ? `${pictures[0]} is a picture` : undefined;
+    },
+  },
   {
     class: 'long_context',
     fires: ({ request: { estimatedTokens } }) =>
       estimatedTokens > longFrom ? `about ${estimatedTokens} tokens, more than ${longFrom}` : undefined,
   },
-  { class: 'documents', fires: documentsWhy },
+  {
+    class: 'documents',
+    fires({ documents: [first, ...more], affinity, request }) {
+      if (first !== undefined) return more.length > 0 ? `${more.length + 1} documents` : `${first} is a document`;
+      return affinity === 'documents' ? `${request.tool} reads documents` : undefined;
+    },
+  },
   { class: 'search', fires: facts => facts.search().searchWhy },
   {
     class: 'agent',
     fires: ({ affinity, request }) => (affinity === 'agent' ? `${request.tool} works alone` : undefined),
   },
   { class: 'code', fires: codeWhy },
-  { class: 'reasoning', fires: reasoningWhy },
+  {
+    class: 'reasoning',
+    fires({ affinity, request }) {
+      if (affinity === 'reasoning') return `${request.tool} thinks something through`;
+      return request.told === 'reasoning' ? 'a model took the question for a hard one' : undefined;
+    },
+  },
   { class: 'chat', fires: () => 'a plain question' },
 ];
 
@@ -215,17 +233,6 @@ function searchFacts(
   return told === undefined ? { openWhy: because } : {};
 }
 
-function visionWhy({ request, pictures, affinity }: Facts): string | undefined {
-  if (request.images > 0) return `${request.images} image${request.images === 1 ? '' : 's'}`;
-  return pictures.length > 0 && affinity !== 'documents' ? `${pictures[0]} is a picture` : undefined;
-}
-
-function documentsWhy({ documents, affinity, request }: Facts): string | undefined {
-  const [first, ...more] = documents;
-  if (first !== undefined) return more.length > 0 ? `${documents.length} documents` : `${first} is a document`;
-  return affinity === 'documents' ? `${request.tool} reads documents` : undefined;
-}
-
 function codeWhy({ affinity, request, sources }: Facts): string | undefined {
   if (affinity === 'code') return `${request.tool} is about code`;
   if (affinity === 'reasoning') return undefined;
@@ -235,11 +242,6 @@ function codeWhy({ affinity, request, sources }: Facts): string | undefined {
 }
 
 const codeBlock = /```|^\s+at \S+ \(?.*:\d+:\d+\)?$|^Traceback \(most recent call last\)|^(?:diff --git|@@ -\d+)/m;
-
-function reasoningWhy({ affinity, request }: Facts): string | undefined {
-  if (affinity === 'reasoning') return `${request.tool} thinks something through`;
-  return request.told === 'reasoning' ? 'a model took the question for a hard one' : undefined;
-}
 
 /** Providers that have a model for it, in the order of the class; those that are ill come last. */
 function preferences(

@@ -22,7 +22,8 @@ import {
   defaultOrder,
   findProvider,
   isRestriction,
-  missingProvider,
+  prefixOf,
+  settingOf,
   spreadOverProviders,
   wantedProvider,
 } from './roster.ts';
@@ -90,8 +91,9 @@ function resolveName(eligible: EligibleModels, name: string, reason: string): Re
   if (name.length > most.nameLength) throw refusals.malformedNameError(`is longer than ${most.nameLength} characters`);
   const wanted = autoAsk(name);
   if (wanted) return resolveAuto(eligible, name, wanted.effort ?? eligible.request.effort);
-  const missing = missingProvider(eligible, name);
-  if (missing !== undefined) throw refusals.unknownProviderError(eligible, missing);
+  // A provider that we know of, and that this installation does not have.
+  const prefix = prefixOf(eligible, name);
+  if (prefix !== undefined && settingOf(prefix)) throw refusals.unknownProviderError(eligible, prefix);
   const meaning = eligible.meanings.get(name) ?? findMatch(eligible, name);
   if (eligible.meanings.size >= most.rememberedNames) eligible.meanings.clear();
   eligible.meanings.set(name, meaning);

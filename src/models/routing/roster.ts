@@ -56,7 +56,7 @@ export interface RosterProvider extends Pick<ProviderDefinition, 'id' | 'names' 
   /** Whether a model of it can search the web by itself; absent: none can. */
   searches?(model: ModelInfo): boolean;
   /** Whether a prompt may be paid twice there in one call: to be kept in a cache, and to be read from it. */
-  cachesApart?(): boolean;
+  cachesApart?: boolean;
   /** Whether the roster's models are all it serves; then a name that is not among them does not exist. */
   listComplete: boolean;
 }
@@ -126,12 +126,6 @@ export function findProvider<Named extends Pick<RosterProvider, 'id' | 'names'>>
 ): Named | undefined {
   const wanted = name.trim().toLowerCase();
   return providers.find(({ id }) => id === wanted) ?? providers.find(({ names }) => names.includes(wanted));
-}
-
-/** The provider that a name begins with, when it is one we know of and this installation does not have. */
-export function missingProvider(eligible: { roster: Roster }, name: string): string | undefined {
-  const prefix = prefixOf(eligible, name);
-  return prefix !== undefined && settingOf(prefix) ? prefix : undefined;
 }
 
 /** A plain word before the first colon that is no provider of this installation; the whole is no model's id. */

@@ -1,5 +1,5 @@
 import type * as sdk from '@ai-sdk/provider';
-import { numberIn, recordIn, recordsIn, textsIn } from '../../core/json.ts';
+import { numberIn, recordIn, recordsIn, textIn, textsIn } from '../../core/json.ts';
 import type { Effort } from '../../core/model.ts';
 import { passedUse, type UsesIn, use, usePart } from '../../models/fees.ts';
 import type { CallParams, LiveModel } from '../../models/provider.ts';
@@ -27,18 +27,11 @@ const googleList = (source: LiveListSource, signal: AbortSignal): Promise<LiveMo
   });
 
 /** The window is what the vendor calls the input limit; its own documents give no other. */
-function modelOf({
-  name,
-  inputTokenLimit,
-  outputTokenLimit,
-  supportedGenerationMethods,
-}: Record<string, unknown>): LiveModel[] {
-  if (typeof name !== 'string') return [];
-  const id = name.replace(/^models\//, '');
-  const methods = supportedGenerationMethods;
+function modelOf({ name, supportedGenerationMethods: methods, ...limits }: Record<string, unknown>): LiveModel[] {
+  const id = textIn(name).replace(/^models\//, '');
   // Servers that merely speak like Gemini may leave the methods out.
   if (id === '' || (Array.isArray(methods) && !methods.includes('generateContent'))) return [];
-  return [{ id, window: firstCount(inputTokenLimit), maxOutput: firstCount(outputTokenLimit) }];
+  return [{ id, window: firstCount(limits.inputTokenLimit), maxOutput: firstCount(limits.outputTokenLimit) }];
 }
 
 /** Those that can't search. */

@@ -51,15 +51,12 @@ export const createMoonshotFiles = (endpoint: VendorEndpoint, maxBytes: number):
     const path = `/files/${id}/content`;
     const text = { path, what: 'the text of a file', timeoutMs: limitMs.extract, signal, expects: [404] };
     const answer = await vendorRequest(endpoint, text);
-    return answer.status === 404 ? undefined : textOf(answer.text);
+    if (answer.status === 404) return undefined;
+    // The vendor wraps the text into an object with the file's kind and name.
+    const { content } = recordIn(parsedJson(answer.text));
+    return typeof content === 'string' ? content : answer.text;
   },
 });
-
-/** The vendor wraps the text into an object with the file's kind and name. */
-function textOf(body: string): string {
-  const { content } = recordIn(parsedJson(body));
-  return typeof content === 'string' ? content : body;
-}
 
 /** Whether a text can be an id of a vendor's file; anything else could lead to another address. */
 const isFileId = (id: string): boolean => /^[A-Za-z0-9_-]{1,200}$/.test(id);

@@ -24,7 +24,15 @@ export async function vendorAnswer(...[input, init]: Parameters<Fetch>): Promise
   const target = answer.status >= 300 && answer.status < 400 ? answer.headers.get('location') : null;
   if (target === null) return answer;
   answer.body?.cancel();
-  throw redirected(answer.status, new URL(target, input instanceof Request ? input.url : input));
+  const { status } = answer;
+  const { origin } = new URL(target, input instanceof Request ? input.url : input);
+  throw new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
+    code: 'API_ERROR',
+    class: 'bad_upstream',
+    retryable: false,
+    status,
+    next: "If that is where the vendor is, set the provider's base URL to it.",
+  });
 }
 
 /** Statuses of a path that a server does not have. */
@@ -85,15 +93,6 @@ export function versionedFetch(baseUrl: string, fetch: Fetch) {
     },
   };
 }
-
-const redirected = (status: number, { origin }: URL): AppError =>
-  new AppError('model', `The address redirects (${status}) to ${origin}; the request and its key stay here.`, {
-    code: 'API_ERROR',
-    class: 'bad_upstream',
-    retryable: false,
-    status,
-    next: "If that is where the vendor is, set the provider's base URL to it.",
-  });
 
 export interface JsonQuestion extends Pick<VendorEndpoint, 'provider' | 'headers'> {
   url: string;

@@ -236,13 +236,11 @@ export class LenientEvents {
     const change = typedChanges[textIn(type)];
     if (change) return recordIn(change(event));
     if (!isRecord(response)) return event;
-    const output = recordsIn(response.output).filter(isKnownItem);
+    const output = recordsIn(response.output).filter(item => isKnown({ item }, 'item'));
     const usage = responseUsage(response.usage);
     const isSame = Array.isArray(response.output) && response.output.length === output.length;
     return isSame && usage === response.usage ? event : { ...event, response: { ...response, output, usage } };
   }
 }
-
-const isKnownItem = (item: Body): boolean => isKnown({ item }, 'item');
 
 const stopped = `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })}`;

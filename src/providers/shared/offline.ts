@@ -1,4 +1,4 @@
-import { defineProvider, type ProviderDefinition, plainModel } from '../../models/provider.ts';
+import { type ProviderDefinition, plainModel } from '../../models/provider.ts';
 
 /**
  * A provider without a network: its model answers with an exact account of what it was given. There are two of them under
@@ -15,7 +15,7 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
     price: { in: 0, out: 0 },
     score: 1,
   });
-  return defineProvider({
+  return {
     id: vendor,
     names: [],
     title: `Offline account (${side})`,
@@ -39,5 +39,5 @@ export function offlineProvider(side: 'east' | 'west'): ProviderDefinition {
         tailRole: () => 'system',
       };
     },
-  });
+  };
 }

@@ -36,20 +36,29 @@ function process(
       return answer;
     },
   };
+  const lister = { definition: vendor, settings: { apiKey: key } };
   const listings = createListings({
     connection: async () => connection,
-    settings: () => ({ apiKey: key }),
     clock,
     emit: event => events.push(event),
     state,
   });
-  return { listings, clock, state, events, asked: () => asked, current: () => listings.current(vendor) };
+  return {
+    listings,
+    clock,
+    state,
+    events,
+    asked: () => asked,
+    current: () => listings.current(lister),
+    known: () => listings.known(lister),
+    renew: () => listings.renew(lister),
+  };
 }
 
 describe('the listings', () => {
   it('ask for nothing until one is needed', async () => {
-    const { listings, asked } = process([[{ id: 'a' }]]);
-    expect(await listings.known(vendor)).toBeUndefined();
+    const { known, asked } = process([[{ id: 'a' }]]);
+    expect(await known()).toBeUndefined();
     expect(asked()).toBe(0);
   });
 
@@ -71,16 +80,16 @@ describe('the listings', () => {
     await first.current();
     const { clock, state } = first;
     const second = process([[{ id: 'b' }]], { clock, state });
-    expect(await second.listings.known(vendor)).toMatchObject({ models: [{ id: 'a', reasoning: true }] });
+    expect(await second.known()).toMatchObject({ models: [{ id: 'a', reasoning: true }] });
     await second.current();
     expect(second.asked()).toBe(0);
     await clock.advance(90_000_000);
     const [third, fourth] = [process([[{ id: 'c' }]], { clock, state }), process([[{ id: 'd' }]], { clock, state })];
-    await fourth.listings.known(vendor);
+    await fourth.known();
     await third.current();
     expect(await fourth.current()).toMatchObject({ models: [{ id: 'c' }] });
     const other = process([[{ id: 'b' }]], { clock, state, key: 'k-2' });
-    expect(await other.listings.known(vendor)).toBeUndefined();
+    expect(await other.known()).toBeUndefined();
   });
 
   it('keep no key where other processes read', async () => {
@@ -108,11 +117,11 @@ describe('the listings', () => {
     const first = process([[{ id: 'a' }]], { clock: manualClock(2_000_000_000_000) });
     await first.current();
     const earlier = process([[{ id: 'b' }]], { clock: manualClock(1_000_000_000_000), state: first.state });
-    expect(await earlier.listings.known(vendor)).toBeUndefined();
+    expect(await earlier.known()).toBeUndefined();
     const [key] = [...(await first.state.list('listing/')).keys()];
     await first.state.change(key!, 1e12, () => ({ at: 1, models: 'none' }));
     const later = process([[{ id: 'b' }]], { clock: first.clock, state: first.state });
-    expect(await later.listings.known(vendor)).toBeUndefined();
+    expect(await later.known()).toBeUndefined();
   });
 
   it('serve this process when the shared state is broken', async () => {
@@ -139,7 +148,7 @@ describe('the listings', () => {
 
   it('ask nobody and tell nothing once they are closed', async () => {
     const due = process([[{ id: 'a' }]]);
-    due.listings.renew(vendor);
+    due.renew();
     due.listings.close();
     await due.clock.advance(1_000);
     expect(due.asked()).toBe(0);

@@ -55,12 +55,7 @@ function roster(
     listDecides,
     ...(models && { models }),
   });
-  const listings = createListings({
-    connection: async () => connection,
-    settings: () => settings,
-    clock,
-    emit: event => events.push(event),
-  });
+  const listings = createListings({ connection: async () => connection, clock, emit: event => events.push(event) });
   const get = createLiveRoster({
     providers: configureProviders([box], { box: settings }),
     listings,
@@ -68,7 +63,14 @@ function roster(
     ...(finish && { finish }),
   });
   const own = async () => (await get()).models.filter(model => model.provider === 'box');
-  return { get, own, clock, events, asked: () => asked, listings: () => listings.current(box) };
+  return {
+    get,
+    own,
+    clock,
+    events,
+    asked: () => asked,
+    listings: () => listings.current({ definition: box, settings }),
+  };
 }
 
 describe('a provider whose list decides', () => {

@@ -84,11 +84,11 @@ describe('the facts of models.dev', () => {
       maxOutput: 100_000,
       input: ['text', 'image'],
       efforts: ['low', 'high'],
-      temperature: false,
+      temperature: 'none',
       price: { in: 1.5, out: 6, cacheRead: 0.15 },
-      deprecated: false,
+      status: 'active',
     });
-    expect(facts?.zhipu?.[0]).toMatchObject({ deprecated: true });
+    expect(facts?.zhipu?.[0]).toMatchObject({ status: 'deprecated' });
     expect(readModelsDev([1, 2])).toBeUndefined();
     expect(readModelsDev({ nobody: body.nobody })).toBeUndefined();
   });

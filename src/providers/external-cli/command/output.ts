@@ -182,7 +182,12 @@ function jsonFeed(read: Reader, to: ReturnType<typeof collect>) {
     for (const event of Array.isArray(value) ? value : [value]) {
       if (!isRecord(event)) continue;
       understood = true;
-      for (const each of eventsIn(read, event)) to.event(each);
+      try {
+        for (const each of read(event)) to.event(each);
+      } catch (error) {
+        // Objects within objects by the thousand are no event of any CLI: nothing more can be done with them.
+        if (!(error instanceof RangeError)) throw error;
+      }
     }
   };
   const lines = splitLines(line => {
@@ -200,16 +205,6 @@ function jsonFeed(read: Reader, to: ReturnType<typeof collect>) {
       if (from !== -1) take(jsonIn(unread.slice(from)));
     },
   };
-}
-
-function eventsIn(read: Reader, event: Record<string, unknown>): CliEvent[] {
-  try {
-    return read(event);
-  } catch (error) {
-    // Objects within objects by the thousand are no event of any CLI: nothing more can be done with them.
-    if (error instanceof RangeError) return [];
-    throw error;
-  }
 }
 
 function jsonIn(text: string): unknown {
