@@ -31,9 +31,7 @@ export interface CompleteRequest extends ServedQuestion {
 type CompleteServices = CallServices & ObservingServices;
 
 const owner = 'local';
-
 const tool = { name: 'language_model' };
-
 /** Tokens of an answer for which the program sets no limit. */
 const usualOutput = 8_192;
 
@@ -199,13 +197,7 @@ function contentOf({ parts, said = [], results = [] }: Message): string {
  * after it. Where its turns stand in the thread is found by their words, the newest first. A question that is asked again stands
  * there with its first answer, and goes without both and what follows.
  */
-async function unsent(
-  { store }: CompleteServices,
-  thread: Thread,
-  { window }: ModelInfo,
-  own: readonly Group[],
-  question: Group,
-): Promise<{ before: Message[]; after: Message[] }> {
+async function unsent({ store }: CompleteServices, thread: Thread, model: ModelInfo, own: Group[], question: Group) {
   const done = thread.turns.filter(({ status }) => status === 'done');
   const sent = new Set<number>();
   const [stored, given, asked] = [done.map(wordsOf), own.map(wordsOf), wordsOf(question)];
@@ -216,7 +208,7 @@ async function unsent(
     left -= Math.max(1, run.length);
   }
   const newest = Math.max(0, ...sent);
-  const { compaction, turns } = selectTurns(thread, windowClass(window));
+  const { compaction, turns } = selectTurns(thread, windowClass(model.window));
   const left = turns.filter(({ seq }) => !sent.has(seq));
   const isSummaryNew = compaction && done.some(({ seq }) => seq <= compaction.upToSeq && !sent.has(seq));
   const after = left.filter(({ seq }) => seq > newest);

@@ -60,17 +60,12 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
   return shown;
 }
 
-async function show(
-  { sandbox, home, maxFileBytes: maxBytes, mask }: CallServices,
-  { root, conversation: scope, signal }: SendMessageRequest,
-  input: string,
-  shown: Shown,
-): Promise<void> {
-  const read = await readTextFile(sandbox, input, { root, home, maxBytes, signal });
+async function show(services: CallServices, request: SendMessageRequest, input: string, shown: Shown): Promise<void> {
+  const read = await readIn(services, request, input);
   if (isSkip(read)) return void shown.skipped.push(read);
   const { file, range } = read;
   // Masked as a whole: part of a file may not show that what stands in it is a secret.
-  const { text } = await mask(file.text, scope);
+  const { text } = await services.mask(file.text, request.conversation);
   const lines = range ? linesBetween(text, range.from, range.to) : text;
   const name = printablePath(file.path);
   const which = range ? ` (lines ${range.from}-${range.to})` : '';
@@ -78,6 +73,11 @@ async function show(
   shown.texts.push(`--- BEGIN FILE: ${name}${which} ---\n${body}\n--- END FILE: ${name} ---`);
   if (!shown.paths.includes(file.path)) shown.paths.push(file.path);
 }
+
+const readIn = (services: CallServices, { root, signal }: SendMessageRequest, input: string) => {
+  const { sandbox, home, maxFileBytes: maxBytes } = services;
+  return readTextFile(sandbox, input, { root, home, maxBytes, signal });
+};
 
 interface ConversationServices extends CallServices, ObservingServices {
   /** Looks at calls that failed (AGENT_TRIAGE_MODEL). Absent: nobody does. */
@@ -171,7 +171,7 @@ async function sendOne(
   const before = [...(request.context?.trim() ? [await mask(request.context)] : []), ...shown.texts];
   const context = before.length > 0 ? before.join('\n\n') : undefined;
   const message = await mask(request.message);
-  const layers = await Promise.all(request.system.map(layer => layerText(services, layer, root, signal)));
+  const layers = await Promise.all(request.system.map(layer => layerText(services, request, layer)));
   const layerTexts = layers.filter(text => text.trim() !== '');
   const preamble = await Promise.all(layerTexts.map(async text => asMessage('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
@@ -227,11 +227,8 @@ async function checkedBySchema(tool: AgentTool): Promise<AgentTool> {
 }
 
 /** The program's own tools, and those of the agent that it wants; of these, what changes anything needs its word. */
-async function toolsFor(
-  localTools: LocalToolsOf,
-  { tools: given, localTools: wanted, onToolCall, owner, root, conversation: scope }: SendMessageRequest,
-  reqId: RequestId,
-): Promise<Pick<AgentInput, 'tools' | 'onToolCall'>> {
+async function toolsFor(localTools: LocalToolsOf, request: SendMessageRequest, reqId: RequestId) {
+  const { tools: given, localTools: wanted, onToolCall, owner, root, conversation: scope } = request;
   const tools = await Promise.all(given.map(checkedBySchema));
   if (wanted.length === 0) return { tools, onToolCall };
   const all = await localTools({ reqId, scope, tool: toolName, owner, root });
@@ -282,13 +279,8 @@ async function candidatesFor(
   });
 }
 
-async function layerText(
-  { sandbox, home, maxFileBytes: maxBytes }: CallServices,
-  layer: SystemLayer,
-  root: string,
-  signal: AbortSignal,
-): Promise<string> {
+async function layerText(services: CallServices, request: SendMessageRequest, layer: SystemLayer): Promise<string> {
   if ('text' in layer) return layer.text;
-  const read = await readTextFile(sandbox, layer.file, { root, home, maxBytes, signal });
+  const read = await readIn(services, request, layer.file);
   return isSkip(read) ? '' : read.file.text;
 }

@@ -13,7 +13,7 @@ import { aliasOf, type ToolDefinition, type ToolMode } from '../calls/tool.ts';
 import { createQueue } from '../core/concurrency.ts';
 import { AppError, bugError, inputError, isAppError } from '../core/errors.ts';
 import { type RequestId, requestId } from '../core/ids.ts';
-import { isRecord, type Json, type JsonObject } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject, recordIn, textIn } from '../core/json.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
 import type { ToolHost, ToolListing, ToolReply, ToolRequest } from '../core/tool-host.ts';
@@ -140,7 +140,8 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
     const { isError, error, questions, kept } = reply;
     const document = isError ? await maskDocument(mask, asWritten(reply.document, written), reqId) : reply.document;
     const end = { status: String(document.status), elapsedMs: clock.monotonic() - startedAt };
-    emit({ type: 'call.end', reqId, tool: toolName, code: error?.details.code, reason: reasonOf(document), ...end });
+    const reason = textIn(recordIn(document.error).message) || undefined;
+    emit({ type: 'call.end', reqId, tool: toolName, code: error?.details.code, reason, ...end });
     const cut = truncateDocument(document, replyTokens);
     const shown = renderReply({ isError, document: cut, error, ...(kept && { kept }) }, replyFormat);
     return questions ? { ...shown, questions } : shown;
@@ -246,9 +247,6 @@ function asWritten(document: JsonObject, written: (field: string) => string): Js
   return { ...document, error: { ...error, validation_errors: fields } };
 }
 
-const reasonOf = ({ error }: JsonObject): string | undefined =>
-  isRecord(error) && typeof error.message === 'string' ? error.message : undefined;
-
 /** Says what a call may cost at the most, before a model is paid for it. */
 function createCostNotice({ note }: Progress): (usd: number) => void {
   let told = worthTellingUsd;
@@ -307,10 +305,7 @@ type ToolTable = ReturnType<typeof createToolTable>;
 /** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
 export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;
 
-export function createToolTable(
-  exposed: Pick<ExposedTools, 'tools' | 'unlisted' | 'readOnlyRefused' | 'withheld'>,
-  made?: KnownListings,
-) {
+export function createToolTable(exposed: Omit<ExposedTools, 'unknown'>, made?: KnownListings) {
   const all = [...exposed.tools, ...exposed.unlisted];
   const tools = new Map(all.map(tool => [tool.name, { tool, schema: schemaOf(tool, made?.get(tool)) }]));
 

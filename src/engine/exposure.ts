@@ -87,11 +87,8 @@ function leanly(tool: ToolDefinition): ToolDefinition {
 }
 
 /** What of a process's tools one caller may use: never more than the process offers. */
-export function narrowExposure(
-  tools: readonly ToolDefinition[],
-  policy: ExposurePolicy,
-  { toolsets, allow, deny, readOnly }: Pick<Permissions, 'toolsets' | 'allow' | 'deny' | 'readOnly'>,
-): ExposedTools {
+export function narrowExposure(tools: readonly ToolDefinition[], policy: ExposurePolicy, permissions: Permissions) {
+  const { toolsets, allow, deny, readOnly } = permissions;
   const isAllowed = anyOf(allow);
   const isDenied = anyOf(deny) ?? (() => false);
   const mayUse = ({ name, toolset }: ToolDefinition) =>
@@ -168,13 +165,12 @@ type Given = Readonly<Record<string, string | undefined>>;
 
 function toolText(tool: ToolDefinition, way: string, { request: about, model: named, continuation_id: id }: Given) {
   const settings = [named && `model "${named}"`, id && `continuation_id "${id}"`].filter(Boolean).join(' and ');
-  return [
+  const lines = [
     `Use the Polylogue tool ${way}${settings && `, and give it ${settings}`}.`,
     workflowOf(tool) && 'Work through every step and complete the required_actions between steps.',
     about || 'It is about what was typed after the command, if anything; else what we are at in this conversation.',
-  ]
-    .filter(Boolean)
-    .join('\n');
+  ];
+  return lines.filter(Boolean).join('\n');
 }
 
 function goOnText({ request: about, model: named, continuation_id: id }: Given): string {

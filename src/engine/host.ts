@@ -31,7 +31,6 @@ export type Changes = ReturnType<typeof createChanges>;
 
 /** What another process changed is noticed after this long. */
 const pollMs = 1_000;
-
 /** The newest threads and jobs that are looked at: more than change between two looks. */
 const window = 200;
 
@@ -136,7 +135,6 @@ export type ResourceParts = Pick<HostOptions, 'threads' | 'jobs' | 'models' | 'c
 };
 
 const scheme = 'polylogue://';
-
 const json = 'application/json';
 
 const resourceTemplates: readonly ResourceTemplate[] = [
@@ -162,7 +160,6 @@ export function createResources(parts: ResourceParts): HostResources {
   const isVisible = (path: string) => (path.startsWith('jobs/') ? visible.jobs : visible.threads);
   return {
     templates: () => resourceTemplates.filter(({ uriTemplate }) => isVisible(uriTemplate.slice(scheme.length))),
-
     async list({ owner, root }) {
       const now = clock.now();
       const query = { owner, workspace: root, limit: maxListed, now };
@@ -170,7 +167,6 @@ export function createResources(parts: ResourceParts): HostResources {
       const found = visible.jobs ? await jobs.list(owner, maxListed) : [];
       return [models, ...heads.map(threadListing), ...found.map(jobListing)];
     },
-
     async read(uri, principal) {
       if (!uri.startsWith(scheme)) return undefined;
       try {
@@ -181,7 +177,6 @@ export function createResources(parts: ResourceParts): HostResources {
         throw error;
       }
     },
-
     watch: (owner, listener, signal) =>
       parts.changes.watch(owner, path => isVisible(path) && listener(scheme + path), signal),
   };
@@ -320,12 +315,9 @@ export function createHost(options: HostOptions): ToolHost {
   };
 }
 
-async function complete(
-  { threads, models, jobs, clock, visible }: HostOptions & { visible: Visible },
-  argument: string,
-  typed: string,
-  { owner, root }: Principal,
-): Promise<string[]> {
+async function complete(options: HostOptions & { visible: Visible }, argument: string, typed: string, by: Principal) {
+  const { threads, models, jobs, clock, visible } = options;
+  const { owner, root } = by;
   const begins = (word: string) => word.toLowerCase().startsWith(typed.toLowerCase());
   const wanted = (words: readonly string[]) => [...new Set(words)].filter(begins).slice(0, maxCompletions);
   switch (argument) {

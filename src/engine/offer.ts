@@ -43,19 +43,12 @@ export function selectTools<Tool extends Offerable>(tools: readonly Tool[], poli
   });
   const known = new Set([...tools.map(tool => tool.name), 'workflow']);
   const toolsets = new Set<string>(tools.filter(({ tier }) => tier !== 'internal').map(({ toolset }) => toolset));
+  const withheld = tools.filter(tool => tool.tier !== 'internal' && !allowed.includes(tool));
+  const unknown = [...off, ...only, ...(policy.limited ?? [])].filter(name => !known.has(name));
   return {
     allowed,
-    withheld: new Map(
-      tools
-        .filter(tool => tool.tier !== 'internal' && !allowed.includes(tool))
-        .map(tool => [tool.name, whyWithheld(tool, policy, { off, only })]),
-    ),
-    unknown: [
-      ...[...off, ...only, ...(policy.limited ?? [])]
-        .filter(name => !known.has(name))
-        .map(name => `Unknown tool "${name}".`),
-      ...unknownToolsets(policy.toolsets, toolsets),
-    ],
+    withheld: new Map(withheld.map(tool => [tool.name, whyWithheld(tool, policy, { off, only })])),
+    unknown: [...unknown.map(name => `Unknown tool "${name}".`), ...unknownToolsets(policy.toolsets, toolsets)],
   };
 }
 

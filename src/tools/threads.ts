@@ -80,12 +80,8 @@ async function list({ threads: store }: ActionContext, { cursor, everywhere }: A
 }
 
 async function search({ threads: store }: ActionContext, { query, everywhere }: Arguments): Promise<JsonObject> {
-  if (!query)
-    throw missingError(
-      'query',
-      'search requires "query".',
-      'Send query with one or more words; all of them must occur.',
-    );
+  const next = 'Send query with one or more words; all of them must occur.';
+  if (!query) throw missingError('query', 'search requires "query".', next);
   const hits = await store.search({ text: query, everywhere: everywhere ?? false, limit: maxListed });
   const shown = hits.map(({ thread, seq, snippet }) => ({ ...headOf(thread), turn: seq, snippet }));
   return { status: 'success', hits: shown };

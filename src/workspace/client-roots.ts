@@ -16,9 +16,8 @@ const maxListed = 64;
 
 /** Which of the directories that a client lists, as `file://` addresses, can be roots: their real paths, in its order, each once. */
 export async function listedRoots(addresses: readonly string[], options: ListedRootsOptions) {
-  const judged = await Promise.all(
-    addresses.slice(0, maxListed).map(async address => ({ address, ...(await judge(address, options)) })),
-  );
+  const read = async (address: string) => ({ address, ...(await judge(address, options)) });
+  const judged = await Promise.all(addresses.slice(0, maxListed).map(read));
   const roots = new Set(judged.flatMap(each => ('path' in each ? [each.path] : [])));
   const refused = judged.flatMap(each => ('why' in each ? [each] : []));
   if (addresses.length > maxListed) {

@@ -4,9 +4,9 @@ import type { LineRange, Skip, TextFile } from '../core/file.ts';
 import { isSkip, type PathReference, skip, slashedFrom } from './paths.ts';
 import { clampRange, locateNamed, type NamedReadOptions, readFile } from './read-file.ts';
 import type { Located, Sandbox } from './sandbox.ts';
-import { classifyFile, classRank, type WalkLimits, walkDirectory } from './walk.ts';
+import { classifyFile, classRank, type WalkOptions, walkDirectory } from './walk.ts';
 
-export interface CollectOptions extends NamedReadOptions, Pick<WalkLimits, 'maxEntries' | 'late'> {
+export interface CollectOptions extends NamedReadOptions, Pick<WalkOptions, 'maxEntries' | 'late'> {
   /** Maximum references in one call. */
   maxNamedFiles: number;
   /** Files taken from one directory; 2,000 unless told. */
@@ -48,11 +48,11 @@ export async function collectFiles(sandbox: Sandbox, references: readonly string
   const located = await inParallel(unique, maxConcurrent, input => locateNamed(sandbox, input, options), signal);
   const skipped: Skip[] = [];
   const names: NamedFile[] = [];
-  const directories = new Map<string, string>();
+  const directories = new Map<string, NamedFile>();
   for (const found of located) {
     if (isSkip(found)) skipped.push(found);
     else if (found.kind === 'file') names.push(found);
-    else if (!found.range) directories.set(found.path, found.input);
+    else if (!found.range) directories.set(found.path, found);
     else skipped.push(skip(found.input, 'bad_range', 'A directory has no lines; name it without a range.'));
   }
   const named = Map.groupBy(names, ({ path }) => path);
@@ -64,8 +64,8 @@ export async function collectFiles(sandbox: Sandbox, references: readonly string
 
   const seen = new Set(named.keys());
   const candidates: Candidate[] = [];
-  for (const [directory, input] of directories) {
-    const found = await searchDirectory(sandbox, directory, input, seen, options);
+  for (const directory of directories.values()) {
+    const found = await searchDirectory(sandbox, directory, seen, options);
     candidates.push(...found.candidates);
     skipped.push(...shortened(found.skipped));
   }
@@ -94,15 +94,10 @@ async function readNamed(sandbox: Sandbox, path: string, names: readonly NamedFi
 }
 
 /** What a directory offers, at most `maxFilesPerDirectory`; marks it as seen. */
-async function searchDirectory(
-  sandbox: Sandbox,
-  directory: string,
-  input: string,
-  seen: Set<string>,
-  options: CollectOptions,
-) {
+async function searchDirectory(sandbox: Sandbox, named: NamedFile, seen: Set<string>, options: CollectOptions) {
+  const { path: directory, input } = named;
   const { maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
-  const { files, skipped } = await walkDirectory(sandbox, directory, options, signal);
+  const { files, skipped } = await walkDirectory(sandbox, directory, options);
   if (files.length === 0) {
     skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));
   }

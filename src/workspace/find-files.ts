@@ -33,20 +33,17 @@ export async function listSourceFiles(
     const found = await locateNamed(sandbox, input, place);
     if (isSkip(found)) return [];
     if (found.kind === 'file') return [found.path];
-    const { files } = await walkDirectory(sandbox, found.path, {}, signal);
+    const { files } = await walkDirectory(sandbox, found.path, { signal });
     return files.filter(path => classifyFile(slashedFrom(found.path, path)) === 'source');
   };
   const lists = await inParallel([...new Set(references)], atOnce, sourceFiles, signal);
   const files = [...new Set(lists.flat())];
   if (files.length <= maxFiles) return files;
-  throw limitError(
-    'files',
-    `The named directories hold ${files.length} source files; the limit of one count is ${maxFiles}.`,
-    {
-      next: 'Name a directory with fewer files, and the others in a later run.',
-      data: { named: files.length, limit: maxFiles },
-    },
-  );
+  const message = `The named directories hold ${files.length} source files; the limit of one count is ${maxFiles}.`;
+  throw limitError('files', message, {
+    next: 'Name a directory with fewer files, and the others in a later run.',
+    data: { named: files.length, limit: maxFiles },
+  });
 }
 
 const maxAlternatives = 64;
@@ -151,7 +148,7 @@ export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindR
   const located = await sandbox.locate(start);
   if (isSkip(located)) return located;
   if (located.kind === 'file') return [located.path];
-  const { files } = await walkDirectory(sandbox, located.path, {}, signal);
+  const { files } = await walkDirectory(sandbox, located.path, { signal });
   return files.filter(path => matches(slashedFrom(located.path, path)));
 }
 

@@ -137,9 +137,8 @@ async function loadRules(context: IgnoreContext, path: string, directory: string
   const usable = lines.filter(line => line.length <= maxPatternChars && line.split('**').length - 1 <= maxDoubleStars);
   if (usable.length < lines.length) {
     const left = lines.length - usable.length;
-    context.report(
-      skip(path, 'unreadable', `${left} of its patterns are too long or have more than two ** and were left out.`),
-    );
+    const reason = `${left} of its patterns are too long or have more than two ** and were left out.`;
+    context.report(skip(path, 'unreadable', reason));
   }
   const level = { directory, rules: createIgnore({ ignorecase: false }).add(usable.join('\n')), count: usable.length };
   context.before?.set(key, { bytes, level });

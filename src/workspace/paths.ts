@@ -39,7 +39,6 @@ export const harmlessFiles: readonly string[] = [
 
 const isListed = matcher(secretFiles.flatMap(group => group.patterns));
 const isHarmless = matcher(harmlessFiles);
-
 const copySuffix = /(?:~|\.bak|\.old|\.orig|\.save)$/;
 
 /**
@@ -173,12 +172,10 @@ export function skipFor(path: string, error: unknown): Skip {
   throw error;
 }
 
-export const tooLarge = (path: string, bytes: number, maxBytes: number): Skip =>
-  skip(
-    path,
-    'too_large',
-    `It has ${bytes} bytes or more; at most ${maxBytes} are read. Cut out the part that matters into a smaller file.`,
-  );
+export function tooLarge(path: string, bytes: number, maxBytes: number): Skip {
+  const size = `It has ${bytes} bytes or more; at most ${maxBytes} are read.`;
+  return skip(path, 'too_large', `${size} Cut out the part that matters into a smaller file.`);
+}
 
 export const notText = (path: string): Skip =>
   skip(path, 'binary', 'It is no text in UTF-8 or UTF-16; name a text file.');
@@ -196,16 +193,10 @@ export interface PathReference {
 }
 
 const maxPathLength = 8_192;
-
 const rangeSuffix = /^(.+):(\d{1,9})(?:-(\d{1,9}))?$/s;
 
 /** Reads what a caller named: absolute or relative to `root`, `~/…`, a `file://` URL, each with `:10` or `:10-80` behind it. */
-export function parsePathReference(
-  input: string,
-  root: string,
-  home: string,
-  paths: Paths = native,
-): PathReference | Skip {
+export function parsePathReference(input: string, root: string, home: string, paths = native): PathReference | Skip {
   if (input.trim() === '') return skip(input, 'bad_path', 'The path is empty; name a file or a directory.');
   if (input.length > maxPathLength) return skip(input, 'bad_path', `A path has at most ${maxPathLength} characters.`);
   const plain = /^file:\/\//i.test(input) ? fileAddress(input, paths.sep === '\\') : { path: input };

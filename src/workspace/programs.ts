@@ -23,12 +23,10 @@ export interface ProgramSearch {
 export async function programNamed(name: string, search: ProgramSearch) {
   const [file, folders] = await Promise.all([findProgram(name, search), programFolders(search)]);
   if (file !== undefined) return { file, path: folders.join(pathDelimiter(search)) };
-  throw configError(
-    `Cannot start "${safeCut(name, 200)}": no absolute directory of PATH outside of the project has it.`,
-    {
-      next: 'Install it there, or use a program that is installed. Programs of the project are run with "npx" or "npm run".',
-    },
-  );
+  const message = `Cannot start "${safeCut(name, 200)}": no absolute directory of PATH outside of the project has it.`;
+  throw configError(message, {
+    next: 'Install it there, or use a program that is installed. Programs of the project are run with "npx" or "npm run".',
+  });
 }
 
 /**

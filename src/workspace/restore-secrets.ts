@@ -181,14 +181,12 @@ function putBack(path: string, { before, lines: old }: { before: string; lines: 
       const isText = before.includes(name) && !old.some(line => line.secrets.some(secret => secret.name === name));
       if (same || isText) return name;
       const [file, line] = [printablePath(path), index + 1];
-      throw securityError(
-        `Line ${line} of ${file} would have ${name}, and no secret that it replaces was at this place.`,
-        {
-          class: 'masked',
-          next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
-          data: { lines: [line] },
-        },
-      );
+      const message = `Line ${line} of ${file} would have ${name}, and no secret that it replaces was at this place.`;
+      throw securityError(message, {
+        class: 'masked',
+        next: `Write the placeholder only in the line of ${file} that has it, behind the same name. Leave it out elsewhere, and say in the answer where the user has to put the secret.`,
+        data: { lines: [line] },
+      });
     }),
   );
   return { text: done.join('\n'), secrets };

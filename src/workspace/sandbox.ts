@@ -129,11 +129,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   }
 
   /** Opens what `locate` found and asks the descriptor where it leads. Undefined: it was swapped meanwhile. */
-  async function openJudged<Result extends object>(
-    given: string,
-    located: Located,
-    use: Use<Result>,
-  ): Promise<Result | Skip | undefined> {
+  async function openJudged<Result extends object>(given: string, located: Located, use: Use<Result>) {
     let handle: FileHandle | undefined;
     let outcome: Result | Skip | undefined;
     try {

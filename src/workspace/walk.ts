@@ -76,11 +76,13 @@ export function classifyFile(path: string, text = ''): FileClass {
 
 export const classRank = (kind: FileClass): number => fileClasses.indexOf(kind);
 
-export interface WalkLimits {
+export interface WalkOptions {
   /** Entries looked at in all; 200,000 unless told. */
   maxEntries?: number;
   /** True once the walk has taken long enough; absent: it may take its time. */
   late?: (() => boolean) | undefined;
+  signal?: AbortSignal | undefined;
+  memory?: WalkMemory;
 }
 
 /** `chain`: the rules that hold in the folder above. */
@@ -110,12 +112,9 @@ export interface WalkMemory {
 
 /** Milliseconds: the time of a change is no finer than this on some disks, so that another one could have the same. */
 const timeGrain = 2_000;
-
 const ruleFiles: readonly string[] = ['.git', '.gitignore', '.polylogueignore'];
-
 /** Levels of folders below the start. */
 const maxDepth = 100;
-
 const openAtOnce = 8;
 const linksJudged = 100;
 /** Comparisons of an entry with a rule after which others get their turn. */
@@ -125,13 +124,8 @@ const workBetweenPauses = 50_000;
  * Everything below a directory that a reader would call part of the project. Symbolic links are not followed (what they lead
  * to inside the directory is found by its own name), so there are no circles; each one is reported.
  */
-export async function walkDirectory(
-  sandbox: Sandbox,
-  start: string,
-  limits: WalkLimits,
-  signal?: AbortSignal,
-  memory?: WalkMemory,
-) {
+export async function walkDirectory(sandbox: Sandbox, start: string, options: WalkOptions) {
+  const { maxEntries = 200_000, late, signal, memory } = options;
   /** Absolute paths of regular files, shallow ones first, then by name. */
   const files: string[] = [];
   /** What was left out for another reason than the rules for ignored, hidden and build folders. */
@@ -143,7 +137,6 @@ export async function walkDirectory(
     return { files, skipped };
   };
   let level: Folder[] = [{ path: start, chain: await chainAbove(context, start) }];
-  const { maxEntries = 200_000 } = limits;
   let left = maxEntries;
   const before = new Map(memory?.folders);
   memory?.folders.clear();
@@ -154,7 +147,7 @@ export async function walkDirectory(
     const below: Folder[] = [];
     for (let at = 0; at < level.length; at += openAtOnce) {
       throwIfAborted(signal);
-      if (limits.late?.()) {
+      if (late?.()) {
         return stop(level[at], 'Looking through this tree took too long; name the files or directories you need.');
       }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
@@ -250,7 +243,6 @@ const linkSkip = (path: string): Skip =>
 const maxMeasured = 50_000;
 const maxFiles = 2_000;
 const maxDirectoryBytes = 32 * 1024 * 1024;
-
 const bytesPerLine = 40;
 
 /**
@@ -272,7 +264,7 @@ export async function measureFiles(sandbox: Sandbox, references: readonly string
 }
 
 async function measureDirectory(sandbox: Sandbox, directory: string, { maxBytes, signal }: NamedReadOptions) {
-  const walk = await walkDirectory(sandbox, directory, { maxEntries: maxMeasured }, signal);
+  const walk = await walkDirectory(sandbox, directory, { maxEntries: maxMeasured, signal });
   const located = await inParallel(walk.files.slice(0, maxFiles), openAtOnce, sandbox.locate, signal);
   let left = maxDirectoryBytes;
   return located.flatMap(file => {

@@ -87,12 +87,10 @@ async function formerOf({ sandbox, approved, signal }: ChangeOptions, change: Fi
   if (isSkip(read) && read.code !== 'not_found') throw notThere(path, read.reason);
   const { bytes, mode, path: real } = isSkip(read) ? { path, bytes: null, mode: 0o644 } : read;
   const isExpected = before === undefined || (bytes ? before?.equals(bytes) : before === null);
-  if (!isExpected)
-    throw storageError(
-      'conflict',
-      `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`,
-      { next: 'Read it again and repeat the change.' },
-    );
+  if (!isExpected) {
+    const message = `${printablePath(path)} was changed by somebody else meanwhile; nothing was written.`;
+    throw storageError('conflict', message, { next: 'Read it again and repeat the change.' });
+  }
   if (!approved?.has(path)) await assertUnprotected(sandbox, path, { before: bytes?.toString('utf8'), after: text });
   return { path: real, bytes, mode: mode & 0o777, text };
 }

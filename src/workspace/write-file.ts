@@ -46,10 +46,9 @@ function forbidden(sandbox: Pick<Sandbox, 'isOwn'>, path: string, separator: str
 export async function assertUnprotected(sandbox: Pick<Sandbox, 'roots'>, path: string, change?: ProtectedChange) {
   const reason = await reasonToProtect(sandbox, path, change);
   if (reason === undefined) return;
-  throw securityError(
-    `${printablePath(path)} is protected (${reason}) and is not written without a separate approval.`,
-    { class: 'approval', next: 'Name another place inside the project, or tell the user what to write there.' },
-  );
+  const message = `${printablePath(path)} is protected (${reason}) and is not written without a separate approval.`;
+  const next = 'Name another place inside the project, or tell the user what to write there.';
+  throw securityError(message, { class: 'approval', next });
 }
 
 /** Below what file systems take (255 bytes), so that a number and a draft's name still fit. */

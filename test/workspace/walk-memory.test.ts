@@ -21,7 +21,7 @@ describe('a walk', () => {
     });
     const memory = { folders: new Map(), rules: new Map(), now: Date.now() };
     for (let round = 0; round < 2; round++) {
-      const { files } = await walkDirectory(sandboxOf(root), root, limits, undefined, memory);
+      const { files } = await walkDirectory(sandboxOf(root), root, { ...limits, memory });
       expect(files.map(path => relative(root, path))).toEqual(['a.ts', 'wt/.git', 'wt/b.ts']);
     }
   });

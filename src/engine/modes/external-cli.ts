@@ -15,7 +15,6 @@ import { lastElement, questionOf } from './prompt.ts';
 
 /** Characters of an answer that a reply shows. */
 const limit = 20_000;
-
 const excerpt = 4_000;
 
 /** Truncates an answer for the reply. The thread keeps it in full. */

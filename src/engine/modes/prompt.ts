@@ -71,11 +71,8 @@ const bytesPerToken = 4;
  * any model gets the text in its prompt, and a model with vision gets the images. `provider`: undefined where any model will do;
  * `anyProvider`: any may read it as well.
  */
-async function documentSubject(
-  { files, fileIds = [], provider }: DocumentQuestion,
-  call: ThreadedCall,
-  services: CallServices,
-) {
+async function documentSubject(about: DocumentQuestion, call: ThreadedCall, services: CallServices) {
+  const { files, fileIds = [], provider } = about;
   const { documents } = services;
   if (!documents || (provider !== undefined && provider !== documents.provider)) {
     const images = files.filter(isPicture);
@@ -87,14 +84,11 @@ async function documentSubject(
 }
 
 /** Bytes of the files that exist. Missing files are reported when they are read. */
-async function bytesOf(
-  files: readonly string[],
-  { request: { principal } }: ThreadedCall,
-  { sandbox, home }: CallServices,
-): Promise<number> {
+async function bytesOf(files: readonly string[], { request }: ThreadedCall, { sandbox, home }: CallServices) {
+  const { root } = request.principal;
   let bytes = 0;
   for (const path of files) {
-    const located = await locateNamed(sandbox, path, { root: principal.root, home });
+    const located = await locateNamed(sandbox, path, { root, home });
     // A range of lines is short by the caller's choice, so it does not count.
     if (!isSkip(located) && located.range === undefined) bytes += located.size;
   }
@@ -173,11 +167,8 @@ export async function questionOf(
 }
 
 /** Writes generated code to the caller's directory, if the operator lets it, and returns a text that says where it is. */
-async function deliver(
-  services: CallServices,
-  directory: string | undefined,
-  { answer, said, reqId, tool }: AnsweredCall,
-): Promise<{ text: string; document: JsonObject }> {
+async function deliver(services: CallServices, directory: string | undefined, answered: AnsweredCall) {
+  const { answer, said, reqId, tool } = answered;
   const generated = directory !== undefined && answer.model.allowCodeGeneration ? splitGeneratedCode(said) : undefined;
   if (!generated || directory === undefined) return { text: answer.text, document: {} };
   if (!tool.effects.writes) {

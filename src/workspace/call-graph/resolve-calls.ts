@@ -81,9 +81,8 @@ export function createMembers(index: SymbolIndex, follow: Follow) {
   }
 
   function implementers(type: Declared): Declared[] {
-    const wanted = new Set(
-      reachable(type, parents).flatMap(each => index.allMembers(each).map(({ symbol }) => symbol.name)),
-    );
+    const members = reachable(type, parents).flatMap(index.allMembers);
+    const wanted = new Set(members.map(({ symbol }) => symbol.name));
     if (wanted.size === 0) return [];
     const [rarest = ''] = [...wanted].sort((a, b) => index.methods(a).length - index.methods(b).length);
     const owners = new Set(index.methods(rarest).flatMap(({ owner }) => (owner ? [owner] : [])));
@@ -197,12 +196,8 @@ function lookUp(ask: Ask, name: string): ResolvedName {
     const found = inScope({ ...ask, scope: number }, name);
     if (found) return found;
   }
-  return (
-    imported(ask, name) ??
-    beside(ask, name) ??
-    starred(ask, name) ??
-    unknown(name === 'this' ? 'run_time' : 'undeclared')
-  );
+  const elsewhere = imported(ask, name) ?? beside(ask, name) ?? starred(ask, name);
+  return elsewhere ?? unknown(name === 'this' ? 'run_time' : 'undeclared');
 }
 
 function inScope(ask: Ask, name: string): ResolvedName | undefined {

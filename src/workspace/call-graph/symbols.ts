@@ -137,21 +137,15 @@ export function createSymbolIndex(sources: SourceSet) {
   const all = sources.outlines.flatMap(declaredIn);
   const byOutline = Map.groupBy(all, each => each.outline);
   adoptMethods(sources, all);
-  const members = Map.groupBy(
-    all.filter(each => each.owner),
-    each => each.owner,
-  );
+  const members = Map.groupBy(all, each => each.owner);
   const names = new Map<Outline, Map<string, Declared[]>>();
   for (const [outline, list] of byOutline) {
-    const free = list.filter(({ symbol }) => symbol.kind !== 'method');
+    const free = list.filter(each => !isMethod(each));
     const byPlace = Map.groupBy(free, ({ symbol }) => `${symbol.scope} ${symbol.name}`);
     names.set(outline, new Map([...byPlace].map(([place, same]) => [place, implemented(same)])));
   }
   const variables = new Map(sources.outlines.map(outline => [outline, heldIn(outline)]));
-  const methods = Map.groupBy(
-    all.filter(({ symbol }) => symbol.kind === 'method'),
-    ({ symbol }) => symbol.name,
-  );
+  const methods = Map.groupBy(all.filter(isMethod), ({ symbol }) => symbol.name);
   return {
     all,
     at: (outline: Outline, number: number) => byOutline.get(outline)?.[number],
@@ -164,6 +158,8 @@ export function createSymbolIndex(sources: SourceSet) {
     methods: (name: string) => methods.get(name) ?? [],
   };
 }
+
+const isMethod = ({ symbol }: Declared): boolean => symbol.kind === 'method';
 
 function declaredIn(outline: Outline): Declared[] {
   const list = outline.symbols.map((symbol, number): Declared => ({ outline, number, symbol }));

@@ -13,7 +13,6 @@ import { type Trace, type TraceRequest, traceIn } from './trace.ts';
 export type Labels = ReturnType<typeof labelsFor>;
 
 const maxNameLength = 120;
-
 const maxLines = 6;
 
 /** A symbol is called by its name; where several have it, by its file too, and where that is not enough by its line. */
@@ -74,13 +73,7 @@ function callFlow(trace: Trace, labels: Labels): string[] {
   const up = Map.groupBy(trace.incoming, edge => edge.to);
 
   /** Adds what is below a node, in the order of the source. A node is unfolded once; `path` is what it is under. */
-  function addBranches(
-    side: 'from' | 'to',
-    node: GraphNode,
-    path: Set<GraphNode>,
-    depth: number,
-    seen = new Set(path),
-  ) {
+  function unfold(side: 'from' | 'to', node: GraphNode, path: Set<GraphNode>, depth: number, seen = new Set(path)) {
     const [edges, arrow] = side === 'to' ? [down, '↓'] : [up, '↑'];
     const ordered = (edges.get(node) ?? []).toSorted((a, b) => (a.lines[0] ?? 0) - (b.lines[0] ?? 0));
     for (const edge of ordered) {
@@ -91,16 +84,16 @@ function callFlow(trace: Trace, labels: Labels): string[] {
       lines.push(`${'  '.repeat(depth)}${arrow} ${doubt}${used}${note}`);
       if (seen.has(next)) continue;
       seen.add(next);
-      addBranches(side, next, new Set([...path, next]), depth + 1, seen);
+      unfold(side, next, new Set([...path, next]), depth + 1, seen);
     }
   }
 
   for (const root of trace.roots) {
     if (!trace.targets.includes(root) && !down.has(root) && !up.has(root)) continue;
     lines.push(headline(root, labels));
-    addBranches('to', root, new Set([root]), 1);
+    unfold('to', root, new Set([root]), 1);
     if (up.has(root)) lines.push('  called from');
-    addBranches('from', root, new Set([root]), 2);
+    unfold('from', root, new Set([root]), 2);
     if (!down.has(root) && !up.has(root)) lines.push('  no calls from or to it in the files read');
   }
   return [...lines, ...relationLines(trace, labels), ...openLines(trace, labels)];

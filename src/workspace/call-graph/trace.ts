@@ -10,9 +10,7 @@ const ordinary = new Set(
 );
 
 const maxWords = 100;
-
 const maxTargets = 6;
-
 const maxNear = 8;
 
 /**
@@ -55,11 +53,8 @@ function namedBy(symbols: readonly GraphNode[], word: string): GraphNode[] {
   if (whole.length > 0 || !word.includes('.')) return whole;
   // `package.Function` in Go and Python: the part before the last dots may be a file or a folder.
   const [last = word, before = ''] = word.split('.').reverse();
-  return symbols.filter(
-    ({ name, outline }) =>
-      name === last &&
-      new RegExp(`(?:^|/)${before.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?:/[^/]+|\\.\\w+)$`).test(outline.path),
-  );
+  const place = new RegExp(`(?:^|/)${before.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}(?:/[^/]+|\\.\\w+)$`);
+  return symbols.filter(({ name, outline }) => name === last && place.test(outline.path));
 }
 
 /** Those in a file that the description names, if there are any; no more than can be traced. */
@@ -81,13 +76,9 @@ export type Trace = ReturnType<typeof traceIn>;
 
 /** How many steps are followed. */
 const limits = { precision: { down: 6, up: 4 }, dependencies: { down: 1, up: 1 } } as const;
-
 const maxEdges = 60;
-
 const maxOpenEnds = 20;
-
 const maxImports = 20;
-
 const relationKinds: ReadonlySet<EdgeKind> = new Set(['extends', 'implements', 'embeds']);
 
 /** Follows the calls from and to what a request names. */

@@ -39,14 +39,10 @@ export type TracedProject = Awaited<ReturnType<Tracer>>;
 
 /** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */
 const maxFileBytes = 1024 * 1024;
-
 const maxTotalBytes = 8 * 1024 * 1024;
-
 const maxFiles = 2_000;
-
 /** After it no further file is looked for or parsed. */
 const readMs = 20_000;
-
 /** After it there is no answer. */
 const totalMs = 60_000;
 

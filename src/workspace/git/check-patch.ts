@@ -76,12 +76,9 @@ async function applyBy(git: RunGit, patch: string, ...more: string[]): Promise<s
 }
 
 /** The file that a patch means: its path in the repository, and what it holds now; no text for one that is to be made. */
-async function targetOf(
-  { sandbox }: GitOptions,
-  { root, signal }: PatchRequest,
-  { top }: RepositoryPlace,
-  { oldPath, newPath }: PatchedFile,
-): Promise<{ path: string; text?: string }> {
+async function targetOf({ sandbox }: GitOptions, request: PatchRequest, { top }: RepositoryPlace, file: PatchedFile) {
+  const { root, signal } = request;
+  const { oldPath, newPath } = file;
   if (/[\p{Cc}"\\]/u.test(newPath))
     throw new UnfitPatch('the name of a file in it has characters that no path should have');
   const name = printablePath(newPath);

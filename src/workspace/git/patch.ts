@@ -1,7 +1,7 @@
 import { structuredPatch } from 'diff';
 import { printablePath } from '../../core/text.ts';
 import { maxChangedLines } from '../diff.ts';
-import { type MaskContext, maskFile, placeholdersIn, type WrittenSecret } from '../restore-secrets.ts';
+import { type MaskContext, maskFile, placeholdersIn } from '../restore-secrets.ts';
 
 /** One hunk as it was written; the numbers of its head are not believed. */
 export interface Hunk {
@@ -155,12 +155,8 @@ export function formOf(before = '') {
 }
 
 /** What a patch makes of a file, with its line ends and its secrets; `before` is undefined for a file that is to be made. */
-export async function patchedFile(
-  context: MaskContext | undefined,
-  path: string,
-  { newPath, hunks }: PatchedFile,
-  before: string | undefined,
-): Promise<{ after: string; secrets: WrittenSecret[] }> {
+export async function patchedFile(context: MaskContext | undefined, path: string, file: PatchedFile, before?: string) {
+  const { newPath, hunks } = file;
   const { plain, written } = formOf(before);
   const masked = context && (await maskFile(context, path, plain));
   const canonical = hunks.map(hunk => ({ ...hunk, lines: hunk.lines.map(masked?.canonical ?? String) }));

@@ -92,19 +92,13 @@ export function membersAround({ outline }: Writer, from: number): number | undef
  * What a method sets a field to, as it is looked up from the class: a name of the method's own is taken for what it holds. Undefined:
  * that is not known.
  */
-export function fieldValue(
-  { outline, variablesOf }: Writer,
-  from: number,
-  value: Chain | undefined,
-): Chain | undefined {
+export function fieldValue({ outline, variablesOf }: Writer, from: number, value: Chain | undefined) {
   let [at, chain] = [from, value];
   for (let left = maxChainLength; chain && left > 0; left--) {
     const [first = '', ...rest]: Chain = chain;
     const around = scopesAround(outline, at);
-    const inside = around.slice(
-      0,
-      around.findIndex(({ kind }) => kind === 'class'),
-    );
+    const end = around.findIndex(({ kind }) => kind === 'class');
+    const inside = around.slice(0, end);
     const self = inside.find(scope => scope.self)?.self;
     if (self?.name === first) return [...self.type, ...rest];
     const name = first.replace('()', '');

@@ -231,11 +231,8 @@ function wrappedIn(name: string, value: Node): Node | undefined {
 }
 
 /** A value that has a name: functions, classes and objects with functions become symbols of that name. */
-function readNamedValue(
-  writer: Writer,
-  { node, name, value }: { node: Node; name: string; value: Node },
-  place: Place,
-): Pending[] | undefined {
+function readNamedValue(writer: Writer, named: { node: Node; name: string; value: Node }, place: Place) {
+  const { node, name, value } = named;
   const isFree = node.type === 'variable_declarator' || place.owner === undefined;
   const kind: SymbolKind = isFree ? 'function' : 'method';
   if (functionValues.has(value.type)) {
@@ -301,11 +298,8 @@ const readField: Read = (writer, node, place) => {
 };
 
 /** `app.use = function () {}`, `Store.prototype.save = function () {}`, `this.close = () => {}`. */
-function readHungFunction(
-  writer: Writer,
-  { node, left, right }: Record<'node' | 'left' | 'right', Node>,
-  place: Place,
-) {
+function readHungFunction(writer: Writer, assigned: Record<'node' | 'left' | 'right', Node>, place: Place) {
+  const { node, left, right } = assigned;
   const [, object, name] = /^([\w$.]+?)(?:\.prototype)?\.([\w$#]+)$/.exec(left.text) ?? [];
   if (!object || !name || !functionValues.has(right.type)) return undefined;
   const { outline } = writer;

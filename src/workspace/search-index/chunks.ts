@@ -11,12 +11,9 @@ export interface Section extends LineRange {
 }
 
 const heading = /^(?:#{1,6}\s+\S|={3,}[^=]+={3,}\s*$|\d+(?:\.\d+)*\.?\s+\p{Lu})/u;
-
 const fence = /^\s*(?:```|~~~)/;
-
 /** A section that is longer is cut at an empty line. */
 const maxHeadingLength = 120;
-
 const shortest = 5;
 
 /** Cuts a text at its headings, and at empty lines where there are none for long. */
@@ -56,12 +53,9 @@ export interface Chunk extends LineRange {
 
 /** Declarations that are shorter share a chunk with their neighbours. */
 const shortLines = 24;
-
 /** What is longer is cut. */
 const maxChunkLines = 90;
-
 const maxChunkChars = 8_000;
-
 /** A file in the index has no more chunks than this: what comes after is data. */
 const indexedChunks = 400;
 

@@ -34,6 +34,9 @@ export type IndexJob =
   | { op: 'embed'; model: string; vectors: readonly { id: number; vector: Float32Array }[] }
   | { op: 'search'; question: string; near?: { model: string; vector: Float32Array }; limit: number };
 
+/** A job of one kind. */
+export type Job<Op extends IndexJob['op']> = Extract<IndexJob, { op: Op }>;
+
 export interface IndexResults {
   /** Counts of files. */
   look: { files: number; indexed: number; removed: number; skipped: Skip[] };
@@ -66,7 +69,6 @@ export interface LookProgress {
 export type IndexFailure = { failure: string; full: boolean; damaged: boolean };
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './index-worker.ts' : './index-thread.cjs', import.meta.url);
-
 const threadMegabytes = 1_024;
 
 /**
@@ -97,11 +99,7 @@ export class IndexClient {
   }
 
   /** Jobs are begun in the order asked; a question is answered while a look goes on. An abort ends a look, and keeps what is done. */
-  async ask<Op extends IndexJob['op']>(
-    job: Extract<IndexJob, { op: Op }>,
-    signal?: AbortSignal,
-    onProgress?: Asked['onProgress'],
-  ): Promise<IndexResults[Op]> {
+  async ask<Op extends IndexJob['op']>(job: Job<Op>, signal?: AbortSignal, onProgress?: Asked['onProgress']) {
     if (this.#closed) throw ending();
     throwIfAborted(signal);
     this.#stayAwake?.();

@@ -5,24 +5,19 @@ import { namesIn } from '../words.ts';
 import type { FoundSymbol } from '../workers/run-job.ts';
 import { type Chunk, chunksOf } from './chunks.ts';
 import { TermCounter, type Terms } from './file-terms.ts';
-import type { FileToCut, Hit, IndexJob, IndexResults } from './index-client.ts';
+import type { FileToCut, Hit, IndexResults, Job } from './index-client.ts';
 import { cosineSimilarity, matches, packVector, type Ranked, ranked, reciprocalRankFusion } from './ranking.ts';
 
 /** Files whose chunks are looked at: those that the words of a question bring near. */
 const maxNear = 40;
-
 /** Hits of each ranking that are brought together. */
 const maxRanked = 150;
-
 /** Of one file, no more hits than this are among the best. */
 const maxPerFile = 3;
-
 /** What the name of a chunk counts beside its text. */
 const nameWeight = 3;
-
 /** What a file is worth in the score of its chunks. */
 const fileShare = 0.5;
-
 /** What each further hit in one file is worth of the one before: other files may know something else. */
 const furtherShare = 0.8;
 
@@ -130,7 +125,7 @@ export class IndexStore {
   near = (question: string): string[] => this.#near(question).best.map(({ item }) => item);
 
   /** Files that are not cut yet: those that come near a question or, without one, any. */
-  uncut({ question, limit }: Extract<IndexJob, { op: 'uncut' }>): string[] {
+  uncut({ question, limit }: Job<'uncut'>): string[] {
     const files = this.files();
     const found = question === undefined ? [...files.keys()] : this.near(question);
     return found.filter(path => files.get(path)?.isCut === false).slice(0, limit);
@@ -167,7 +162,7 @@ export class IndexStore {
     return rows.map(({ id, path, name, text }) => ({ id: Number(id), text: `${path} ${name}\n${text}` }));
   }
 
-  embed(model: string, vectors: Extract<IndexJob, { op: 'embed' }>['vectors']): void {
+  embed(model: string, vectors: Job<'embed'>['vectors']): void {
     // A chunk that another process has put anew meanwhile has another id.
     const statement = this.#db.prepare('UPDATE chunks SET model = ?, vector = ? WHERE id = ?');
     this.#whole(() => {
@@ -175,7 +170,7 @@ export class IndexStore {
     });
   }
 
-  search({ question, near, limit }: Extract<IndexJob, { op: 'search' }>): Hit[] {
+  search({ question, near, limit }: Job<'search'>): Hit[] {
     const rankings = [this.#byWords(question)];
     if (near) rankings.push(this.#byNearness(near));
     const row = this.#db.prepare(

@@ -16,12 +16,11 @@ import { createSandbox, type ReadBytes } from '../sandbox.ts';
 import { classifyFile, type FileClass, type WalkMemory, walkDirectory } from '../walk.ts';
 import { doJob } from '../workers/run-job.ts';
 import { TermCounter } from './file-terms.ts';
-import type { FileToCut, IndexFailure, IndexJob, IndexResults, IndexThreadOptions, ToThread } from './index-client.ts';
+import type { FileToCut, IndexFailure, IndexJob, IndexThreadOptions, Job, ToThread } from './index-client.ts';
 import { type FileToPut, type IndexedFile, IndexStore, wholeChange } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
 const version = 4;
-
 const lockWaitMs = 10_000;
 
 const tables = `
@@ -124,16 +123,14 @@ const weights: Readonly<Record<FileClass, number>> = {
 /** What a word in the path of a file counts. */
 const pathWeight = 1;
 
+type Tell = (done: number, total: number) => void;
+
 /** Makes the index equal to the files. */
-async function look(
-  into: IndexStore,
-  { now, rebuild }: Extract<IndexJob, { op: 'look' }>,
-  signal: AbortSignal,
-  tell: (done: number, total: number) => void,
-): Promise<IndexResults['look']> {
+async function look(into: IndexStore, { now, rebuild }: Job<'look'>, signal: AbortSignal, tell: Tell) {
   if (rebuild) into.clear();
   const before = [...into.files().keys()];
-  const walk = (maxEntries: number) => walkDirectory(sandbox, root, { maxEntries }, signal, { ...remembered, now });
+  const memory = { ...remembered, now };
+  const walk = (maxEntries: number) => walkDirectory(sandbox, root, { maxEntries, signal, memory });
   // The first question is answered from a few folders, before all of them are listed.
   const early = before.length === 0 ? await bringIn(into, (await walk(earlyEntries)).files, signal) : undefined;
   const { files: paths, skipped } = await walk(maxEntries);
@@ -154,13 +151,7 @@ async function look(
 }
 
 /** Reads those of the files that differ in size or time, and puts those that differ in their bytes. An abort keeps what is done. */
-async function bringIn(
-  into: IndexStore,
-  paths: readonly string[],
-  signal: AbortSignal,
-  tell: (done: number, total: number) => void = () => undefined,
-  isLook = true,
-) {
+async function bringIn(into: IndexStore, paths: readonly string[], signal: AbortSignal, tell?: Tell, isLook = true) {
   const known = into.files();
   const seen = new Set<string>();
   const skipped: Skip[] = [];
@@ -220,7 +211,7 @@ async function bringIn(
         }
         if (waiting.length >= storeFiles) {
           put();
-          tell(done, paths.length);
+          tell?.(done, paths.length);
         }
         await setImmediate();
         // Who asks something meanwhile goes first.
@@ -245,7 +236,7 @@ function isSame(path: string, { size, mtimeMs }: IndexedFile): boolean {
 }
 
 /** The texts of files that are to be cut, as they stand on the disk. */
-async function uncut(from: IndexStore, job: Extract<IndexJob, { op: 'uncut' }>, signal: AbortSignal) {
+async function uncut(from: IndexStore, job: Job<'uncut'>, signal: AbortSignal) {
   // A look that goes on may not have come to them yet, and their lines are told.
   const near = job.question === undefined ? [] : from.near(job.question);
   const { seen } = await bringIn(from, near, signal, undefined, false);

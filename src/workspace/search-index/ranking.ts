@@ -39,10 +39,8 @@ export function reciprocalRankFusion<Key>(rankings: readonly (readonly Key[])[])
 
 /** How soon more of a word counts no more, and how much the length of a text does. */
 const bm25 = { k1: 1.2, b: 0.4 };
-
 /** What a word in the path of a file is worth, in parts of its rarity. */
 const pathShare = 2;
-
 /** Of a term, so many bits show that it is none of those that are wanted. */
 const sieve = 0xfff;
 
@@ -84,15 +82,11 @@ export function matches<Item>(wanted: Terms, texts: Iterable<readonly [Item, { t
 }
 
 /** By BM25 and by what their paths have, the best first. */
-export function ranked<Item>(
-  rarity: readonly number[],
-  found: readonly Match<Item>[],
-  weightOf: (item: Item) => number,
-): Ranked<Item>[] {
+export function ranked<Item>(rarity: readonly number[], found: Match<Item>[], weightOf: (item: Item) => number) {
   const { k1, b } = bm25;
   const average = found.reduce((sum, { length }) => sum + length, 0) / Math.max(1, found.length);
   return found
-    .map(({ item, entries, length }) => {
+    .map(({ item, entries, length }): Ranked<Item> => {
       const damping = k1 * (1 - b + (b * length) / average);
       const score = rarity.reduce((sum, rare, place) => {
         const entry = entries[place] ?? 0;

@@ -40,7 +40,6 @@ export type SearchIndexes = ReturnType<typeof createSearchIndexes>;
 
 /** Milliseconds that a call which is to have an answer waits for files that are not in the index yet. */
 export const searchWaitMs = 1_000;
-
 /** Files whose texts are asked of the thread at once. */
 const cutAtOnce = 64;
 /** Of one search. */

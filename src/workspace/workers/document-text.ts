@@ -84,7 +84,6 @@ function slidesText(parts: Parts): string {
 
 /** Tags by their names without prefix, and what stands between them. */
 const markup = /<(\/?)(?:\w+:)?(\w+)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>|([^<]+)/g;
-
 const headingStyle = /"(?:heading|berschrift|titre|titolo|t.tulo|kop)\s?(\d)"/i;
 
 /** Running text: a line for each paragraph and each row of a table, whose cells are apart by tabs. */
@@ -95,7 +94,7 @@ function flowText(xml = ''): string {
   for (const [, close, name = '', attributes = '', empty, text] of xml.matchAll(markup)) {
     const opens = !close && !empty;
     const ends = name === 'br' || (close && (name === 'tr' || (name === 'p' && !open.tc)));
-    if (text !== undefined) line += open.t && !open.Fallback ? decoded(text) : '';
+    if (text !== undefined) line += open.t && !open.Fallback ? withoutEntities(text) : '';
     else if (name === 't' || name === 'r' || name === 'tc' || name === 'Fallback') open[name] = opens;
     else if (name === 'pStyle') line += '#'.repeat(Number(headingStyle.exec(attributes)?.[1] ?? 0));
     else if (name === 'tab' && open.r) line += '\t';
@@ -113,9 +112,10 @@ function flowText(xml = ''): string {
     .trim();
 }
 
-const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'" };
+const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'", nbsp: ' ' };
 
-const decoded = (text: string): string =>
+/** A text of XML or HTML as a reader sees it. */
+export const withoutEntities = (text: string): string =>
   text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
     if (name !== undefined) return entities[name] ?? whole;
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
@@ -124,7 +124,7 @@ const decoded = (text: string): string =>
 
 function attribute(name: string, attributes: string): string | undefined {
   const value = new RegExp(`(?:^|\\s)${name}="([^"]*)"`).exec(attributes)?.[1];
-  return value === undefined ? undefined : decoded(value);
+  return value === undefined ? undefined : withoutEntities(value);
 }
 
 type XmlElement = Record<'attributes' | 'content', string>;
@@ -171,7 +171,7 @@ interface CellFormats {
 function stringIn(xml: string): string {
   const own = xml.replace(/<(?:\w+:)?rPh\b[\s\S]*?<\/(?:\w+:)?rPh>/g, '');
   const texts = elements('t', own).map(({ content }) => content);
-  return decoded(texts.join('')).replace(/\s+/g, ' ');
+  return withoutEntities(texts.join('')).replace(/\s+/g, ' ');
 }
 
 function datedStyles(xml: string | undefined): boolean[] {
@@ -217,7 +217,7 @@ function cellText({ attributes, content }: XmlElement, { shared, dated, epoch }:
   if (type === 'inlineStr') return stringIn(content);
   if (type === 'b') return value === '1' ? 'TRUE' : 'FALSE';
   const days = Number(value);
-  if (type !== undefined && type !== 'n') return decoded(value);
+  if (type !== undefined && type !== 'n') return withoutEntities(value);
   if (value === '' || !dated[Number(attribute('s', attributes) ?? -1)] || !(days > 0 && days < 2_958_466)) return value;
   const date = new Date(Math.round((epoch + days * 86_400_000) / 1_000) * 1_000).toISOString();
   return days < 1 ? date.slice(11, 19) : days % 1 === 0 ? date.slice(0, 10) : date.slice(0, 19).replace('T', ' ');

@@ -5,7 +5,6 @@ import type { Clock } from '../../core/ports.ts';
 import type { JobAnswer, JobInputs, JobKind, JobMessage } from './run-job.ts';
 
 const program = new URL(import.meta.url.endsWith('.ts') ? './worker.ts' : './work-thread.cjs', import.meta.url);
-
 /** Characters that are parsed or compared in about 10 ms; for less a thread is not worth its message. */
 const smallChars = 24_000;
 const manyChars = Number.POSITIVE_INFINITY;

@@ -8,9 +8,7 @@ import type { AgentTool, Approval } from './local-tools/agent-tool.ts';
 
 /** What heads the block of files that changed; its mark follows. */
 export const refreshHeading = '[SYSTEM: FILES UPDATED]';
-
 export const hintHeading = '[HINT, by a model that saw only this output; check it]';
-
 const markLength = 12;
 
 /** Tells the blocks of one run from whatever a tool brings: nobody who wrote that could know it. */

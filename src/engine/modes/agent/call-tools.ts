@@ -2,7 +2,6 @@ import { orAbort, withDeadline } from '../../../core/concurrency.ts';
 import { asError, isAppError, throwIfAborted } from '../../../core/errors.ts';
 import { isRecord } from '../../../core/json.ts';
 import type { ToolCall, ToolResult } from '../../../core/message.ts';
-import type { Clock } from '../../../core/ports.ts';
 import { cutMiddle, safeCut } from '../../../core/text.ts';
 import type { AgentInput, AgentLimits, AgentParts, AgentToolCall } from './agent.ts';
 import { headed, hintHeading, stripForgedMarks } from './agent.ts';
@@ -21,7 +20,10 @@ export interface CallOutcome {
   seen: readonly string[];
 }
 
+/** What the calls of one round have in common. */
 interface Round {
+  parts: AgentParts;
+  input: AgentInput;
   number: number;
   limits: AgentLimits;
   /** Bytes that the run may still bring. */
@@ -35,19 +37,13 @@ export type RoundOutcomes = (CallOutcome | null)[];
  * The calls of one round that have no outcome yet. Those that only read run at the same time, the others one by one. Where the gate
  * lets one wait, those behind it are not made either.
  */
-export async function callTools(
-  parts: AgentParts,
-  input: AgentInput,
-  calls: readonly ToolCall[],
-  round: Round,
-  earlier: RoundOutcomes,
-): Promise<RoundOutcomes> {
+export async function callTools(round: Round, calls: readonly ToolCall[], earlier: RoundOutcomes) {
   const outcomes = calls.map((_, index) => earlier[index] ?? null);
   let batch: [index: number, call: ToolCall][] = [];
   let waits = false;
   const flush = async () => {
     const made = async ([index, call]: (typeof batch)[number]) => {
-      outcomes[index] = await callTool(parts, input, call, round, calls.length);
+      outcomes[index] = await callTool(round, call, calls.length);
       waits ||= outcomes[index] === null;
     };
     if (!waits) await Promise.all(batch.map(made));
@@ -55,11 +51,11 @@ export async function callTools(
   };
   for (const [index, call] of calls.entries()) {
     if (outcomes[index]) continue;
-    const { effect = 'read' } = input.tools.find(({ name }) => name === call.name) ?? {};
+    const { effect = 'read' } = round.input.tools.find(({ name }) => name === call.name) ?? {};
     const alone = effect === 'write' || effect === 'run';
     if (alone || batch.length >= round.limits.parallel) await flush();
     if (index >= round.limits.callsARound)
-      outcomes[index] = refusal(call, call.args, round.number, 'refused', tooMany(round.limits));
+      outcomes[index] = refusal(round, call, { outcome: 'refused', problem: tooMany(round.limits), args: call.args });
     else batch.push([index, call]);
     if (alone) await flush();
   }
@@ -70,49 +66,47 @@ export async function callTools(
 const tooMany = ({ callsARound }: AgentLimits) =>
   `Not run: one round may have ${callsARound} calls. Retry it in the next round.`;
 
-const refusal = (
-  { id, name }: ToolCall,
-  args: unknown,
-  round: number,
-  outcome: 'refused' | 'invalid',
-  text: string,
-): CallOutcome => ({
-  record: { round, id, name, args, outcome, result: text, elapsedMs: 0 },
+/** A call that is not run, and why. */
+interface Refused {
+  outcome: 'refused' | 'invalid';
+  problem: string;
+  args: unknown;
+}
+
+const refusal = (round: Round, { id, name }: ToolCall, { args, outcome, problem: text }: Refused): CallOutcome => ({
+  record: { round: round.number, id, name, args, outcome, result: text, elapsedMs: 0 },
   result: { id, name, text: stripForgedMarks(text), failed: true },
   seen: [],
 });
 
-async function callTool(parts: AgentParts, input: AgentInput, call: ToolCall, round: Round, calls: number) {
+async function callTool(round: Round, call: ToolCall, calls: number) {
+  const { parts, input, number } = round;
   throwIfAborted(input.signal);
-  const { number } = round;
   const began = parts.clock.monotonic();
-  input.onEvent?.({
-    type: 'tool_call',
-    round: number,
-    id: call.id,
-    name: call.name,
-    args: call.broken ?? copyOf(call.args),
-  });
+  const { id, name, broken, args } = call;
+  input.onEvent?.({ type: 'tool_call', round: number, id, name, args: broken ?? copyOf(args) });
   const judged = await judge(input, call);
   if (judged === 'wait') return null;
   const outcome =
     'problem' in judged
-      ? refusal(call, judged.args, number, judged.outcome, await hidden(parts, input, judged.problem))
-      : await run(parts, input, { id: call.id, name: call.name, ...judged }, round, calls);
+      ? refusal(round, call, { ...judged, problem: await hidden(round, judged.problem) })
+      : await run(round, call, judged, calls);
   outcome.record.elapsedMs = parts.clock.monotonic() - began;
-  reportCall(parts, input, outcome.record);
+  reportCall(round, outcome.record);
   return outcome;
 }
 
-type Judged =
-  | { tool: AgentTool; args: Record<string, unknown> }
-  | { outcome: 'refused' | 'invalid'; problem: string; args: unknown };
+/** A call that may be run, with its arguments as they were checked last. */
+interface Allowed {
+  tool: AgentTool;
+  args: Record<string, unknown>;
+}
 
 /** Whether the call may be run at all: it names a tool, its arguments are sound, and the gate lets it. */
-async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'> {
+async function judge(input: AgentInput, call: ToolCall): Promise<Allowed | Refused | 'wait'> {
   const { name } = call;
   const tool = input.tools.find(each => each.name === name);
-  const invalid = (problem: string): Judged => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
+  const invalid = (problem: string): Refused => ({ outcome: 'invalid', problem, args: call.broken ?? call.args });
   if (!tool) {
     const names = input.tools.map(each => each.name).join(', ');
     return invalid(`Unknown tool "${safeCut(name, 100)}". Known tools: ${names}.`);
@@ -121,7 +115,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Judged | 'wait'
     return invalid(`The arguments were no JSON object: ${safeCut(call.broken, 300)}. Call ${name} again with one.`);
   const sound = await check(input, tool, call.args);
   if ('problem' in sound) return invalid(`${sound.problem} Correct the arguments and call ${name} again.`);
-  const refused = (why: string, args: unknown): Judged => {
+  const refused = (why: string, args: unknown): Refused => {
     return { outcome: 'refused', problem: `Refused, and not run: ${why}`, args };
   };
   const approval = await approvalOf(input, tool, call.id, sound.args);
@@ -174,18 +168,14 @@ async function check({ signal }: AgentInput, tool: AgentTool, args: Record<strin
   }
 }
 
-async function run(
-  parts: AgentParts,
-  input: AgentInput,
-  { id, name, tool, args }: Pick<ToolCall, 'id' | 'name'> & { tool: AgentTool; args: Record<string, unknown> },
-  { number, limits, left }: Round,
-  calls: number,
-): Promise<CallOutcome> {
-  const brought = await outputOf(parts.clock, tool, args, { input, id, ms: tool.ms ?? limits.toolMs });
-  const whole = await hidden(parts, input, safeCut(brought.text, maxRecordedLength));
+async function run(round: Round, { id, name }: ToolCall, allowed: Allowed, calls: number): Promise<CallOutcome> {
+  const { parts, number, limits, left } = round;
+  const { args } = allowed;
+  const brought = await outputOf(round, id, allowed);
+  const whole = await hidden(round, safeCut(brought.text, maxRecordedLength));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(Math.min(roundChars, left) / calls)));
   const shown = cutMiddle(stripForgedMarks(whole), share);
-  const hint = brought.failed && parts.triage ? await hintFor(parts, input, { name, args, text: shown }) : '';
+  const hint = brought.failed && parts.triage ? await hintFor(round, { name, args, text: shown }) : '';
   const outcome = brought.refused ? 'refused' : brought.failed ? 'failed' : 'ok';
   return {
     record: { round: number, id, name, args, outcome, result: whole, elapsedMs: 0 },
@@ -195,15 +185,11 @@ async function run(
 }
 
 /** What a tool brought, whatever it did: one that throws or hangs has failed, and the run goes on. */
-async function outputOf(
-  clock: Clock,
-  tool: AgentTool,
-  args: Record<string, unknown>,
-  { input, id, ms }: { input: AgentInput; id: string; ms: number },
-): Promise<ToolOutput & { refused?: boolean }> {
-  const run = async (signal: AbortSignal) => {
+async function outputOf({ parts, input, limits }: Round, callId: string, { tool, args }: Allowed) {
+  const ms = tool.ms ?? limits.toolMs;
+  const run = async (signal: AbortSignal): Promise<ToolOutput & { refused?: boolean }> => {
     try {
-      return soundOutput(await orAbort(Promise.resolve(tool.run(args, { callId: id, signal })), signal));
+      return soundOutput(await orAbort(Promise.resolve(tool.run(args, { callId, signal })), signal));
     } catch (error) {
       throwIfAborted(input.signal);
       if (signal.aborted)
@@ -212,7 +198,7 @@ async function outputOf(
       return { text: failureText(error), failed: true, refused: isAppError(error) && error.kind === 'security' };
     }
   };
-  return withDeadline(clock, ms, run, input.signal);
+  return withDeadline(parts.clock, ms, run, input.signal);
 }
 
 /** Programs without types may bring anything. */
@@ -230,13 +216,10 @@ function failureText(error: unknown): string {
   return `It failed: ${asError(error).message}`;
 }
 
-async function hintFor(
-  { triage }: AgentParts,
-  { signal, mark }: AgentInput,
-  failure: { name: string; args: unknown; text: string },
-): Promise<string> {
+async function hintFor({ parts, input }: Round, failure: { name: string; args: unknown; text: string }) {
+  const { signal, mark } = input;
   try {
-    const hint = await triage?.(failure, signal);
+    const hint = await parts.triage?.(failure, signal);
     return hint ? `\n\n${headed(hintHeading, mark)}\n${stripForgedMarks(hint)}` : '';
   } catch (error) {
     throwIfAborted(signal);
@@ -246,20 +229,15 @@ async function hintFor(
   }
 }
 
-const hidden = async ({ mask }: AgentParts, { reqId, scope = reqId }: AgentInput, text: string): Promise<string> =>
-  (await mask(text.toWellFormed(), scope)).text;
+const hidden = async ({ parts, input: { reqId, scope = reqId } }: Round, text: string): Promise<string> =>
+  (await parts.mask(text.toWellFormed(), scope)).text;
 
-function reportCall({ emit }: AgentParts, { reqId, tool, onEvent }: AgentInput, record: AgentToolCall): void {
+function reportCall({ parts, input: { reqId, tool, onEvent } }: Round, record: AgentToolCall): void {
   const { name, outcome, args, round, result } = record;
   onEvent?.({ type: 'tool_result', round, call: record });
   const refused = outcome === 'refused' || outcome === 'invalid';
-  emit({
-    type: 'agent.call',
-    reqId,
-    tool,
-    name,
-    outcome,
-    args: safeCut(JSON.stringify(args) ?? '', 500),
+  parts.emit({
+    ...{ type: 'agent.call', reqId, tool, name, outcome, args: safeCut(JSON.stringify(args) ?? '', 500) },
     ...(refused && { reason: safeCut(result, 300) }),
   });
 }

@@ -40,14 +40,14 @@ export function messagesOf(conversation: Conversation, truncLimit: number, closi
     const block = refresh?.after === exchange ? `\n\n${headed(refreshHeading, mark)}\n${refresh.text}` : '';
     return messagesOfRound(exchange, keep, block);
   });
-  const marked = rounds.map((message, index) =>
-    index === rounds.length - 1 ? { ...message, cacheMark: true } : message,
-  );
-  const begin = preamble.map((message, at) => (at === preamble.length - 1 ? { ...message, cacheMark: true } : message));
   const end = { ...task, ...((rounds.length === 0 || !context) && { cacheMark: true }) };
   const before = [...history, ...(context ? [{ ...context, cacheMark: true }] : []), end];
-  return [...begin, ...before, ...marked, ...(closing === undefined ? [] : [asMessage('user', 'turn', closing)])];
+  const order = closing === undefined ? [] : [asMessage('user', 'turn', closing)];
+  return [...markedAtEnd(preamble), ...before, ...markedAtEnd(rounds), ...order];
 }
+
+const markedAtEnd = (messages: readonly Message[]): Message[] =>
+  messages.map((message, at) => (at === messages.length - 1 ? { ...message, cacheMark: true } : message));
 
 export function messagesOfRound({ said: parts, results }: Exchange, keep: number, block: string): Message[] {
   const content = results.map((result, index) => ({
@@ -86,17 +86,14 @@ export function trimRule({ provider, window }: ModelInfo, answer: number): TrimR
  * then rounds, each call with its result. The task and the newest entries stay. What goes is a multiple of what the rule takes
  * at once, so that a conversation that grows keeps its beginning, and its vendor's cache, for many requests. Answers how many entries went.
  */
-export function trimConversation(
-  conversation: Conversation,
-  model: ModelInfo,
-  { answer, truncLimit }: { answer: number; truncLimit: number },
-): { conversation: Conversation; entries: number; fits: boolean } {
+export function trimConversation(whole: Conversation, model: ModelInfo, room: { answer: number; truncLimit: number }) {
+  const { answer, truncLimit } = room;
   const { above, downTo, least } = trimRule(model, answer);
   const factor = tokenFactor(model.id);
   const count = (each: Conversation) => tokensOf(messagesOf(each, truncLimit), factor);
-  let tokens = count(conversation);
-  if (tokens <= above) return { conversation, entries: 0, fits: true };
-  let left = conversation;
+  let tokens = count(whole);
+  if (tokens <= above) return { conversation: whole, entries: 0, fits: true };
+  let left = whole;
   if (left.refresh && left.refresh.after !== left.exchanges.at(-1)) {
     left = { ...left, refresh: undefined };
     tokens = count(left);

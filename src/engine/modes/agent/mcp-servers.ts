@@ -66,13 +66,9 @@ export interface OpenServers {
 }
 
 const connectMs = 20_000;
-
 const callMs = 600_000;
-
 const maxDescriptionLength = 1_000;
-
 const maxTools = 60;
-
 /** Characters; every question has them all. */
 const maxSchemaLength = 20_000;
 
@@ -96,10 +92,8 @@ export async function openServers(parts: ServersParts): Promise<OpenServers> {
 
 async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenServers> {
   const { Client } = await import('@modelcontextprotocol/client');
-  const client = new Client(
-    { name: 'polylogue-agent', version: parts.version },
-    { versionNegotiation: { mode: 'auto' }, jsonSchemaValidator: unchecked },
-  );
+  const self = { name: 'polylogue-agent', version: parts.version };
+  const client = new Client(self, { versionNegotiation: { mode: 'auto' }, jsonSchemaValidator: unchecked });
   // A server that will not go is ended by its transport; the run is over in any case.
   const close = () => client.close().catch(() => undefined);
   try {
@@ -112,10 +106,8 @@ async function openOne(parts: ServersParts, server: ServerEntry): Promise<OpenSe
       const names = left.map(({ name }) => name).join(', ');
       if (names !== '') parts.warn(safeCut(`Tools of ${server.id} were left out, ${why}: ${names}`, 500));
     };
-    leaveOut(
-      named.filter(tool => !short.includes(tool)),
-      'their schemas are too long',
-    );
+    const long = named.filter(tool => !short.includes(tool));
+    leaveOut(long, 'their schemas are too long');
     leaveOut(short.slice(maxTools), `it has more than ${maxTools}`);
     return { tools: wanted.map(tool => toolOf(client, server, tool)), close };
   } catch (error) {

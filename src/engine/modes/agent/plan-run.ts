@@ -6,9 +6,9 @@ import { remember } from '../../../core/concurrency.ts';
 import { inputError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import { hashOf } from '../../../core/ids.ts';
-import type { JsonObject } from '../../../core/json.ts';
+import { type JsonObject, textsIn } from '../../../core/json.ts';
 import { textOf } from '../../../core/message.ts';
-import type { ModelInfo } from '../../../core/model.ts';
+import { type ModelInfo, modelName } from '../../../core/model.ts';
 import type { Mask } from '../../../core/ports.ts';
 import { cutMiddle, printablePath, safeCut } from '../../../core/text.ts';
 import type { ToolCallRecord } from '../../../core/thread.ts';
@@ -27,9 +27,7 @@ import type { LocalToolServices } from './local-tools/local-tool.ts';
 
 /** Files of so many lines are shown whole when they changed; of others, what changed. */
 const wholeLines = 200;
-
 const maxFiles = 100;
-
 const maxChangeLength = 40_000;
 
 /** Watches the files that a model was shown: a change by the run itself or by anybody else is told once. */
@@ -100,7 +98,6 @@ const rules = [
 ].join('\n');
 
 const leastWindow = 32_000;
-
 const maxArgsLength = 300;
 
 type RecordedCall = ToolCallRecord & { round: number; elapsed_ms: number };
@@ -118,7 +115,7 @@ export const runTurn = ({ args }: ParsedCall, language: string | undefined): Mod
   contribution: taskIn(args),
   preamble: [rules, language].filter(Boolean).join('\n'),
   tail: '',
-  files: Array.isArray(args.files) ? args.files.map(String) : [],
+  files: textsIn(args.files),
   category: 'balanced',
   effort: 'medium',
 });
@@ -205,7 +202,7 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
     ({ model: { provider } }) => provider !== cliProviderId && !isOffline(provider),
   );
   if (untold && named) {
-    const warning = `Nobody here knows whether ${untold.model.provider}:${untold.model.id} can call tools; it was tried.`;
+    const warning = `Nobody here knows whether ${modelName(untold)} can call tools; it was tried.`;
     return { ...resolution, candidates: [untold, ...like], warnings: [...resolution.warnings, warning] };
   }
   throw inputError(`${resolution.requested} cannot call tools.`, {
@@ -218,7 +215,6 @@ export async function chooseAble(route: ChooseModel, request: ModelRequest, name
 export type ApprovalPolicy = 'never' | 'reads' | 'all';
 
 const words = { once: 'allow', always: 'allow all of this kind in this run', no: 'refuse' } as const;
-
 /** Clients give up after eight such answers to one call. */
 export const maxQuestions = 7;
 

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import { bugError, throwIfAborted } from '../../../core/errors.ts';
 import { type Message, type SaidPart, type ToolCall, textOf } from '../../../core/message.ts';
-import type { ModelInfo } from '../../../core/model.ts';
+import { type ModelInfo, modelName } from '../../../core/model.ts';
 import { addUsage, noUsage } from '../../../core/usage.ts';
 import { type ModelAnswer, pausedTurn } from '../../../models/ask-model.ts';
 import { thinksInAnswer } from '../../../models/budget.ts';
@@ -26,9 +26,7 @@ const outOfRoom =
   'The conversation has become too long; no tool can be called any more. Conclude now: what was done, what came of it, and what is left to do.';
 
 const nothingSaid = '(The model gave no closing answer.)';
-
 const outputTokens = 8_192;
-
 /** Thoughts come out of the same room. */
 const thinkingOutputTokens = 32_768;
 
@@ -140,8 +138,7 @@ async function askRound(run: Run, closing: Closing | undefined): Promise<ModelAn
   const shorter = trimConversation(run.conversation, first.model, { answer: answerRoom, truncLimit });
   run.conversation = shorter.conversation;
   if (shorter.entries > 0) input.onEvent?.({ type: 'trim', round, entries: shorter.entries });
-  const asked = `${first.model.provider}:${first.model.id}`;
-  input.onEvent?.({ type: 'request', round, model: asked, closing: closing !== undefined });
+  input.onEvent?.({ type: 'request', round, model: modelName(first), closing: closing !== undefined });
   const order = closing && (closing === 'max_bytes' ? outOfRoom : outOfRounds);
   const stream =
     input.onText && createMaskedStream(parts.mask, input.scope ?? input.reqId, streamProgress(run, input.onText));
@@ -199,7 +196,7 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
   run.candidates = [candidate, ...run.candidates.filter(other => other.model !== candidate.model)];
   for (const warning of warnings) run.warnings.add(warning);
-  const model = `${candidate.model.provider}:${candidate.model.id}`;
+  const model = modelName(candidate);
   const cost = costUsd === undefined ? {} : { costUsd };
   run.input.onEvent?.({ type: 'response', round, model, text, calls: callsIn(answer).length, usage, ...cost });
 }
@@ -210,8 +207,8 @@ const callsIn = ({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] =>
 /** Makes the calls of a round that are left; it is over once all have an outcome. */
 async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
   const { parts, input, limits } = run;
-  const round = { number: run.rounds, limits, left: limits.bytes - bytesBrought(run.all) };
-  const made = await callTools(parts, input, callsIn(open), round, open.outcomes);
+  const round = { parts, input, limits, number: run.rounds, left: limits.bytes - bytesBrought(run.all) };
+  const made = await callTools(round, callsIn(open), open.outcomes);
   const outcomes = made.filter(outcome => outcome !== null);
   if (outcomes.length < made.length) return made;
   run.toolCalls.push(...outcomes.map(({ record }) => record));

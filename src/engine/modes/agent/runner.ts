@@ -16,7 +16,7 @@ import type { Meter } from '../../../models/spend-meter.ts';
 import { scopesOf } from '../../../threads/threads.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import type { AgentRunner } from '../mode.ts';
-import { type AgentInput, type AgentResult, agentLimits, newMark } from './agent.ts';
+import { type AgentInput, agentLimits, newMark } from './agent.ts';
 import type { LocalToolServices } from './local-tools/local-tool.ts';
 import { createLocalTools } from './local-tools/local-tools.ts';
 import { openServers, type ServerEntry } from './mcp-servers.ts';
@@ -59,10 +59,8 @@ export interface RunnerParts
 
 /** What vendors take in one request; the agent's own stand first. */
 const maxTools = 120;
-
 /** A tool gets a little longer than the command that it runs. */
 const graceMs = 5_000;
-
 const maxWatched = 100;
 
 export function createAgentRunner(parts: RunnerParts): AgentRunner {
@@ -104,12 +102,10 @@ export function createAgentRunner(parts: RunnerParts): AgentRunner {
 }
 
 /** The call that began a run, made by the one that continues it. Throws where this process can't. */
-async function callHere(
-  { sandbox, commandSandbox, threads }: RunnerParts,
-  { run, call: { args, common, warnings } }: StoredRun,
-  { id, thread, owner }: WaitingRun,
-  call: ParsedCall,
-): Promise<ThreadedCall> {
+async function callHere(parts: RunnerParts, stored: StoredRun, { id, thread, owner }: WaitingRun, call: ParsedCall) {
+  const { sandbox, commandSandbox, threads } = parts;
+  const { args, common, warnings } = stored.call;
+  const { run } = stored;
   const found = await threads.find(thread, { owner, workspace: call.request.principal.root });
   const root = found.workspace;
   if (isSkip(await sandbox.locate(root)))
@@ -223,12 +219,8 @@ interface Performance extends Pick<AgentInput, 'promptFor'> {
 }
 
 /** Undefined where the run stopped, and waits. */
-async function perform(
-  parts: WorkParts,
-  run: Run,
-  gathered: PreparedCall,
-  { promptFor, exchange, earlier, begin, latest }: Performance,
-): Promise<AgentResult | undefined> {
+async function perform(parts: WorkParts, run: Run, gathered: PreparedCall, around: Performance) {
+  const { promptFor, exchange, earlier, begin, latest } = around;
   const { services } = exchange;
   const { request, reqId, thread, tool, args, common, candidates, signal, progress } = gathered;
   const { owner, root } = request.principal;

@@ -70,14 +70,10 @@ export interface WaitingRun {
 }
 
 const patienceMs = 600_000;
-
 /** No run takes longer. */
 const runningMs = 24 * 3_600_000;
-
 const maxWaiting = 20;
-
 const idPattern = /^[0-9a-f-]{36}-[0-9a-f]{8}$/;
-
 const [headPrefix, bodyPrefix] = runPrefixes;
 
 export type WaitingRuns = ReturnType<typeof createWaitingRuns>;
@@ -127,7 +123,6 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
       if (id === undefined) return undefined;
       throw noSuchRun(id);
     },
-
     /** All of a run that waits, for ten more minutes. */
     async open({ id, key }: WaitingRun): Promise<StoredRun> {
       await change(id, patienceMs, head => {
@@ -140,7 +135,6 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
       if (body === undefined) throw cannotContinue(id, unstored);
       return JSON.parse(body, (_key, value) => (isBytes(value) ? Buffer.from(value.data, 'base64') : value));
     },
-
     /** Runs `work` unless a process works for the run already. */
     alone<Result>(run: WaitingRun, signal: AbortSignal, work: () => Promise<Result>): Promise<Result> {
       const taken = new AbortController();
@@ -150,7 +144,6 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
         return work();
       });
     },
-
     /** Uses the answer up, before anything is done for it. */
     async claim({ id, key }: WaitingRun): Promise<void> {
       await change(id, runningMs, head => {
@@ -161,9 +154,7 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
       here.delete(id);
       await state.change(bodyPrefix + id, 0, () => undefined);
     },
-
     serversOf: (id: string) => here.get(id)?.servers,
-
     /** Until it is taken, or nobody came for ten minutes. */
     async keep(
       run: Pick<WaitingRun, 'id' | 'owner' | 'thread'>,
@@ -182,10 +173,8 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
       here.set(run.id, { key: head.key, body, servers, stopTimer: () => {} });
       expireIn(head, patienceMs);
     },
-
     /** Its answers are used up; who sends one is told so for ten minutes. */
     end: (id: string) => change(id, patienceMs, head => head && { ...head, state: 'ended' }),
-
     /** Lets go of what this process has; the runs wait on. */
     async close(): Promise<void> {
       const all = [...here.values()];

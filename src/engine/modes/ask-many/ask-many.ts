@@ -50,11 +50,10 @@ export function nameOf({ target: { who, model }, outcome }: { target: Target; ou
   return 'candidates' in who ? modelName(who.candidates[0]) : model;
 }
 
+export type NamedRequest = ModelRequest & { name: string };
+
 /** Finds out who a name stands for, with those who serve the same model elsewhere; or why nobody can be asked. */
-export async function resolveTarget(
-  { route }: Pick<ModeServices, 'route'>,
-  request: ModelRequest & { name: string },
-): Promise<Target> {
+export async function resolveTarget({ route }: Pick<ModeServices, 'route'>, request: NamedRequest): Promise<Target> {
   const { name: model } = request;
   try {
     const { candidates, corrected, warnings } = await route(request);

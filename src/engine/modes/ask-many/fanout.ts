@@ -87,7 +87,7 @@ async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Pr
   for (const response of responses) filed.push(await writer.response(response));
   const decision =
     decider && task !== undefined
-      ? await decided(run, writer, { decider, prompt: decisionPrompt(task, run.text, responses), ...output })
+      ? await decided(run, writer, decider, decisionPrompt(task, run.text, responses), output.extension)
       : undefined;
   const files = [...filed.flatMap(({ path }) => path ?? []), ...(decision?.paths ?? [])];
   // Answers stand in the reply only where they could not be written.
@@ -99,11 +99,7 @@ async function intoFiles(run: FanoutRun, mode: FanoutMode, question: string): Pr
   return answered(run, document);
 }
 
-async function decided(
-  run: FanoutRun,
-  writer: AnswerWriter,
-  { decider, prompt, extension }: { decider: Target; prompt: string; extension: string },
-): Promise<{ ceo: WrittenAnswer; paths: readonly string[]; error?: AppError }> {
+async function decided(run: FanoutRun, writer: AnswerWriter, decider: Target, prompt: string, extension: string) {
   const asked = await writer.text('ceo_prompt', 'xml', prompt);
   const outcome = await decide(run, decider, prompt);
   const promptFile = { prompt_file: asked.path, file_error: asked.facts.file_error };
@@ -158,11 +154,7 @@ const note =
  * The keys of a reply around its entries: `result`, and what goes with it. Answers that are too long for one reply were paid
  * for all the same: only then a thread is written, which has them whole.
  */
-export async function replyWith(
-  run: FanoutRun,
-  entries: readonly TargetEntry[],
-  make: (documents: JsonObject[]) => JsonObject,
-): Promise<JsonObject> {
+async function replyWith(run: FanoutRun, entries: TargetEntry[], make: (documents: JsonObject[]) => JsonObject) {
   const { replyTokens } = run.services;
   const texts = entries.map(({ text = '' }) => text);
   const whole = { ...make(entries.map(entry => entryOf(entry, entry.text ?? ''))), metadata: runMetadata(run) };

@@ -11,7 +11,6 @@ import { estimateTokens, tokenFactor, tokensPerMessage } from '../../../core/tok
 import type { ModelQuestion } from '../../../models/ask-model.ts';
 import { windowClass } from '../../../threads/compaction.ts';
 import { asMessage, covers, promptFiles, selectTurns, turnTokens } from '../../../threads/transcript.ts';
-import type { ModeServices } from '../mode.ts';
 import { askEach, askOneTarget, type ManyRun, type ReadyQuestion, type TargetOutcome } from './ask-many.ts';
 import type { Panelist, PanelistRequest, PanelProgress } from './panelists.ts';
 import type { Labelled, PanelistResponse } from './verdicts.ts';
@@ -19,6 +18,7 @@ import { anonymousVerdicts, sideBySide, verdictOf, whyNoVerdict } from './verdic
 
 /** One panel: its questions belong to a thread. */
 export interface PanelRun extends ManyRun {
+  mode: PanelMode;
   call: ThreadedCall;
   exchange: Exchange;
 }
@@ -68,11 +68,8 @@ function refusedAsSkipped(outcome: TargetOutcome): TargetOutcome {
 }
 
 /** The same for a panelist, whose prompt may not have been made. */
-export async function readyPanelist(
-  run: PanelRun,
-  { who, prompt, tooLong }: Panelist,
-  sharers: number,
-): Promise<ReadyQuestion> {
+export async function readyPanelist(run: PanelRun, panelist: Panelist, sharers: number): Promise<ReadyQuestion> {
+  const { who, prompt, tooLong } = panelist;
   const failure = 'failure' in who ? who.failure : tooLong;
   if (failure) return { ask: async () => ({ status: 'error', error: failure, latencyMs: 0 }) };
   if (!prompt) throw new TypeError('a panelist without a prompt');
@@ -80,7 +77,7 @@ export async function readyPanelist(
   return readyQuestion(run, { candidates, messages, promptFor, maxOutputTokens: budget.answer, sharers });
 }
 
-export function panelTail(mode: PanelMode, { stance, stancePrompt }: PanelistRequest): string {
+function panelTail({ mode }: PanelRun, { stance, stancePrompt }: PanelistRequest): string {
   const own = stancePrompt && `The caller adds for your side, within the limits above:\n${stancePrompt}`;
   return [mode.role, mode.stances[stance], own].filter(Boolean).join('\n\n');
 }
@@ -90,15 +87,15 @@ export function panelTail(mode: PanelMode, { stance, stancePrompt }: PanelistReq
  * read and the like end the call; a window that is too small is that model's own failure.
  */
 export async function withPrompt(
-  { services, call }: PanelRun,
-  mode: PanelMode,
+  run: PanelRun,
   panelist: Panelist,
   { proposal, files, images }: Pick<PanelProgress, 'proposal' | 'files' | 'images'>,
 ): Promise<Panelist> {
   const { who, model: requestedModel } = panelist;
   if ('failure' in who) return panelist;
-  const { category, effort } = mode;
-  const plan = { contribution: proposal, tail: panelTail(mode, panelist), files, images, category, effort };
+  const { services, call } = run;
+  const { category, effort } = run.mode;
+  const plan = { contribution: proposal, tail: panelTail(run, panelist), files, images, category, effort };
   const blinded = { ...call, common: { ...call.common, context: 'none' as const } };
   const make = (candidates: Candidates) => prepareContext(services, { ...blinded, plan, candidates, requestedModel });
   try {
@@ -115,12 +112,7 @@ export async function withPrompt(
  * The caller's turn, as the thread keeps it: its own words, and the files of the prompt that held the most of them. Text
  * that the thread has already is only noted.
  */
-export function storedTurn(
-  services: ModeServices,
-  call: ThreadedCall,
-  content: string,
-  prompts: readonly PreparedCall[],
-): Pick<PreparedCall, 'turn' | 'blobs'> {
+export function storedTurn({ services, call }: PanelRun, content: string, prompts: readonly PreparedCall[]) {
   const fullest = prompts.toSorted((a, b) => b.budget.filesUsed - a.budget.filesUsed)[0];
   const turn = turnOf(services, call, {
     seq: call.thread.seq + 1,
@@ -150,38 +142,30 @@ function recordsFor({ thread }: ThreadedCall, files: readonly FileRecord[], [{ m
  * The second round: each model that gave a verdict sees those of the others, by letters instead of names, and gives its own
  * anew. The prompt goes on from the first one, so that vendors' caches take the files. A model that fails keeps its verdict.
  */
-export async function reviseVerdicts(
-  run: PanelRun,
-  mode: PanelMode,
-  proposal: string,
-  responses: readonly PanelistResponse[],
-): Promise<PanelistResponse[]> {
+export async function reviseVerdicts(run: PanelRun, proposal: string, responses: readonly PanelistResponse[]) {
   const texts = anonymousVerdicts(responses, proposal);
   if (texts.length < 2) return [...responses];
   let sharers = texts.length;
   const voters = responses.flatMap(({ target }) => (texts.some(({ label }) => label === target.label) ? [target] : []));
   const ready = (panelist: Panelist) =>
-    readyQuestion(run, { ...secondQuestion(mode, panelist, texts), sharers: sharers-- });
+    readyQuestion(run, { ...secondQuestion(run, panelist, texts), sharers: sharers-- });
   const revised = await askEach(run, voters, ready, 'round 2: ');
-  return responses.map(response => {
+  return responses.map((response): PanelistResponse => {
     const again = revised.find(({ target }) => target === response.target);
-    return again ? withRevision(response, again.outcome) : response;
+    if (!again) return response;
+    const next = { ...response, outcome: again.outcome, round: response.round + 1 };
+    return verdictOf(next) ? next : { ...response, notRevised: whyNoVerdict(next) };
   });
 }
 
-function withRevision(response: PanelistResponse, outcome: TargetOutcome): PanelistResponse {
-  const next = { ...response, outcome, round: response.round + 1 };
-  return verdictOf(next) ? next : { ...response, notRevised: whyNoVerdict(next) };
-}
-
 /** Its own verdict too goes without names: what it calls itself must not tell it who else sits there. */
-function secondQuestion(mode: PanelMode, panelist: Panelist, verdicts: readonly Labelled[]): PanelQuestion {
+function secondQuestion(run: PanelRun, panelist: Panelist, verdicts: readonly Labelled[]): PanelQuestion {
   const { prompt, label } = panelist;
   if (!prompt) throw new TypeError('a verdict without a prompt');
   const { candidates, messages, budget, promptFor } = prompt;
   const ownTurn = asMessage('assistant', 'turn', verdicts.find(verdict => verdict.label === label)?.text ?? '');
   const others = verdicts.filter(verdict => verdict.label !== label);
-  const tail = asMessage('user', 'tail', `${tailHeading}\n${mode.review}\n\n${panelTail(mode, panelist)}`);
+  const tail = asMessage('user', 'tail', `${tailHeading}\n${run.mode.review}\n\n${panelTail(run, panelist)}`);
   const revise = ({ model }: Candidate, shown: Pick<PanelQuestion, 'messages' | 'maxOutputTokens'>) => {
     const first = shown.messages.filter(({ section }) => section !== 'tail');
     const fixed = [...first, ownTurn, tail];

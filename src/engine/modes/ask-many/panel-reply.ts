@@ -3,7 +3,6 @@ import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
 import type { Reply } from '../../../calls/reply.ts';
 import { continuationOffer, fileFacts, objectIn, roundedCost, successReply } from '../../../calls/reply.ts';
-import type { PanelMode } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
@@ -28,53 +27,40 @@ import {
 } from './verdicts.ts';
 
 /** Makes the question durable before anybody is paid to answer it. */
-export async function storePanelQuestion(
-  { services, call, exchange }: PanelRun,
-  content: string,
-  panelists: readonly Panelist[],
-): Promise<void> {
+export async function storePanelQuestion(run: PanelRun, content: string, panelists: readonly Panelist[]) {
   const prompts = promptsOf(panelists);
   // Told once for the call, though each model's prompt was made by itself.
-  if (prompts[0]) reportFiles(services, prompts[0]);
-  const { turn, blobs } = storedTurn(services, call, content, prompts);
-  const { thread } = call;
-  await openExchange(exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
+  if (prompts[0]) reportFiles(run.services, prompts[0]);
+  const { turn, blobs } = storedTurn(run, content, prompts);
+  const { thread } = run.call;
+  await openExchange(run.exchange, { thread, turn, sent: thread.turns.length + 1 }, { blobs });
 }
 
 const promptsOf = (panelists: readonly Panelist[]): PreparedCall[] => panelists.flatMap(({ prompt }) => prompt ?? []);
 
 /** Stores what a panel came to, with what all its answers took; `answer`: the one that the turn goes by. */
-export function storePanelAnswer(
-  { call, spent, exchange }: PanelRun,
-  answer: ModelAnswer | undefined,
-  { modelMetadata, ...stored }: StoredAnswer,
-): ReturnType<typeof storeAnswer> {
-  const { usage, costUsd } = spent;
+export function storePanelAnswer(run: PanelRun, answer: ModelAnswer | undefined, stored: StoredAnswer) {
+  const { usage, costUsd } = run.spent;
   const { effort, thinkingBudget } = answer?.candidate ?? {};
-  return storeAnswer(exchange, call, {
+  return storeAnswer(run.exchange, run.call, {
     modelProvider: answer?.model.provider,
     modelName: answer?.model.id,
     ...stored,
-    modelMetadata: { usage, costUsd: roundedCost(costUsd), effort, thinkingBudget, ...modelMetadata },
+    modelMetadata: { usage, costUsd: roundedCost(costUsd), effort, thinkingBudget, ...stored.modelMetadata },
     tokens: usage.input + usage.output,
     costUsd,
   });
 }
 
 /** What every reply of a panel says of itself, beside the mode's own facts; `used`: the model that it goes by. */
-export function panelMetadata(
-  run: PanelRun,
-  prompts: readonly PreparedCall[],
-  warnings: readonly string[],
-  used: Partial<Pick<ModelInfo, 'provider' | 'id'>> = {},
-) {
+export function panelMetadata(run: PanelRun, prompts: PreparedCall[], warnings: string[], used?: Partial<ModelInfo>) {
   const files = prompts.toSorted((a, b) => b.files.embedded.length - a.files.embedded.length)[0]?.files;
   return {
     ...runMetadata(run, [...prompts.flatMap(prompt => prompt.warnings), ...warnings]),
     workflow_type: 'multi_model_consensus',
     files: files && fileFacts(files),
-    model_used: used.id,
-    provider_used: used.provider,
+    model_used: used?.id,
+    provider_used: used?.provider,
   };
 }
 
@@ -166,12 +152,8 @@ function skippedForCost({ responses, synthesizer }: PanelResult): string[] | und
 }
 
 /** The reply with all verdicts, or, where they are too long, with their beginnings and the place of the rest. */
-function fitting(
-  { status, consensus, ...rest }: JsonObject,
-  { responses }: PanelResult,
-  place: { thread: string; seq: number },
-  limit: number,
-): JsonObject {
+function fitting(whole: JsonObject, { responses }: PanelResult, place: { thread: string; seq: number }, limit: number) {
+  const { status, consensus, ...rest } = whole;
   const texts = responses.map(({ outcome }) => (outcome.status === 'success' ? outcome.answer.text : ''));
   const total = texts.reduce((sum, text) => sum + estimateTokens(text), 0);
   return fitTexts(texts, limit, shown => {
@@ -240,16 +222,11 @@ const bullets = (items: readonly string[] = []): string => items.map(item => `- 
 type Synthesis = ReturnType<typeof synthesisIn>;
 
 /** Asks one model, that need not be on the panel, what the verdicts have in common and where they part. */
-export async function synthesize(
-  run: PanelRun,
-  mode: PanelMode,
-  proposal: string,
-  { responses, tally }: Pick<PanelResult, 'responses' | 'tally'>,
-  candidates: Candidates,
-): Promise<{ outcome: TargetOutcome; synthesis?: Synthesis }> {
+export async function synthesize(run: PanelRun, proposal: string, result: PanelResult, candidates: Candidates) {
+  const { responses, tally } = result;
   const verdicts = anonymousVerdicts(responses, proposal);
   const { preamble } = run.services;
-  const tail = [tailHeading, mode.synthesis, facts(responses, tally)].join('\n');
+  const tail = [tailHeading, run.mode.synthesis, facts(responses, tally)].join('\n');
   const tokens = [preamble, proposal, tail].reduce((sum, text) => sum + estimateTokens(text), 100);
   const promptFor = async ({ model: { id, window, maxOutput } }: Candidate) => {
     const budget = planBudget({ window, maxOutput, reserved: Math.ceil(tokens * tokenFactor(id)) });
@@ -271,14 +248,11 @@ function facts(responses: readonly PanelistResponse[], { positions, minority, me
   const sides = responses.flatMap(({ target: { label, stance } }) =>
     stance === 'neutral' ? [] : [`Expert ${label} was told to argue ${stance} it`],
   );
+  const experts = (labels: readonly string[]) => labels.map(label => `Expert ${label}`).join(', ');
   return [
-    ...[...positions].map(
-      ([position, labels]) => `Position "${position}": ${labels.map(label => `Expert ${label}`).join(', ')}.`,
-    ),
+    ...[...positions].map(([position, labels]) => `Position "${position}": ${experts(labels)}.`),
     ...(sides.length > 0 ? [`${sides.join('; ')}.`] : []),
-    ...(minority.length > 0
-      ? [`In the minority: ${minority.map(label => `Expert ${label}`).join(', ')}. Keep what they hold.`]
-      : []),
+    ...(minority.length > 0 ? [`In the minority: ${experts(minority)}. Keep what they hold.`] : []),
     ...(mean === undefined ? [] : [`Their confidence is ${mean} of 10 on average.`]),
   ].join('\n');
 }

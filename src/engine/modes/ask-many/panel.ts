@@ -33,7 +33,7 @@ import type { PanelistResponse } from './verdicts.ts';
 import { askedInstead, panelistRecord, responseOf, tallyOf, verdictOf, verdictsIn, whyNoVerdict } from './verdicts.ts';
 
 /** One step: the next model of the agenda is asked. That it fails is its answer; the caller goes on with the next one. */
-async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promise<Reply> {
+async function panelStep(run: PanelRun, sent: StepCall): Promise<Reply> {
   const { call } = run;
   const state = call.thread.workflows[call.tool.name];
   const { progress, at, warnings } = readPanelProgress(sent, state, call.common.continuationId !== undefined);
@@ -41,7 +41,7 @@ async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promis
   const wanted = { ...sent, stepNumber: at + 1 };
   const heard = progress.heard[at];
   if (heard?.status === 'success') return sameAgain(run, wanted, progress, heard);
-  const panelist = await withPrompt(run, mode, await nextPanelist(run, mode, progress, at), progress);
+  const panelist = await withPrompt(run, await nextPanelist(run, progress, at), progress);
   await storePanelQuestion(run, stepContribution(wanted, progress), [panelist]);
   call.progress.stage(`asking ${panelist.model} (${wanted.stepNumber} of ${progress.models.length})`);
   const outcome = await (await readyPanelist(run, panelist, 1)).ask();
@@ -50,12 +50,7 @@ async function panelStep(run: PanelRun, mode: PanelMode, sent: StepCall): Promis
 }
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
-async function nextPanelist(
-  { services, call }: PanelRun,
-  mode: PanelMode,
-  { models, images }: PanelProgress,
-  at: number,
-): Promise<Panelist> {
+async function nextPanelist({ services, call, mode }: PanelRun, { models, images }: PanelProgress, at: number) {
   const effort = call.common.effort ?? mode.effort;
   const request = { category: mode.category, needs: { vision: images.length > 0 }, effort };
   const [panelist] = await resolvePanelists(services, at === 0 ? models : models.slice(at, at + 1), request);
@@ -109,12 +104,8 @@ function stepReply({ services }: PanelRun, document: JsonObject, thread: Thread,
 }
 
 /** What a model said at this very step. */
-function sameAgain(
-  run: PanelRun,
-  wanted: StepCall,
-  progress: PanelProgress,
-  { model, stance, status, text, turn }: HeardPanelist,
-): Reply {
+function sameAgain(run: PanelRun, wanted: StepCall, progress: PanelProgress, heard: HeardPanelist): Reply {
+  const { model, stance, status, text, turn } = heard;
   const { thread } = run.call;
   const { content = text, modelName: id, modelProvider: provider } = thread.turns.find(({ seq }) => seq === turn) ?? {};
   const metadata = { provider, model_name: id };
@@ -209,13 +200,13 @@ function nextSteps({ models, heard }: PanelProgress): string {
 }
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
-async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCallPanel): Promise<Reply> {
+async function panelInOneCall(run: PanelRun, wanted: SingleCallPanel): Promise<Reply> {
   const { progress, signal } = run.call;
   const { proposal, files = [], images = [] } = wanted;
-  const { panelists: chosen, synthesizer } = await choosePanelists(run, mode, wanted);
+  const { panelists: chosen, synthesizer } = await choosePanelists(run, wanted);
   progress.stage('reading files');
   const panelists: Panelist[] = [];
-  for (const panelist of chosen) panelists.push(await withPrompt(run, mode, panelist, { proposal, files, images }));
+  for (const panelist of chosen) panelists.push(await withPrompt(run, panelist, { proposal, files, images }));
   await storePanelQuestion(run, contributionOf(proposal, wanted.findings, panelists), panelists);
   throwIfAborted(signal);
   progress.stage(`asking ${panelists.length} models`);
@@ -224,19 +215,16 @@ async function panelInOneCall(run: PanelRun, mode: PanelMode, wanted: SingleCall
     readyPanelist(run, panelist, panelist.prompt ? sharers-- : sharers),
   );
   const first = asked.map(response => ({ ...response, round: 1 }));
-  const responses = wanted.rounds < 2 ? first : await reviseVerdicts(run, mode, proposal, first);
+  const responses = wanted.rounds < 2 ? first : await reviseVerdicts(run, proposal, first);
   if (responses.every(({ outcome }) => outcome.status !== 'success')) {
     run.exchange.local = { responses: responses.map(response => responseOf(response)) };
     throw nobodyAnswered(responses);
   }
-  return panelReply(run, await conclude(run, mode, proposal, responses, synthesizer));
+  return panelReply(run, await conclude(run, proposal, responses, synthesizer));
 }
 
-async function choosePanelists(
-  { services, call }: PanelRun,
-  mode: PanelMode,
-  { proposal, models, files = [], images = [], synthesizer: name }: SingleCallPanel,
-): Promise<{ panelists: Panelist[]; synthesizer?: Candidates | undefined }> {
+async function choosePanelists({ services, call, mode }: PanelRun, asked: SingleCallPanel) {
+  const { proposal, models, files = [], images = [], synthesizer: name } = asked;
   const { common, reqId, thread, signal } = call;
   const { owner, root } = call.request.principal;
   const { category } = mode;
@@ -267,20 +255,14 @@ function nobodyAnswered(responses: readonly PanelistResponse[]): AppError {
   return limitError('over_capacity', message, error?.details);
 }
 
-async function conclude(
-  run: PanelRun,
-  mode: PanelMode,
-  proposal: string,
-  responses: readonly PanelistResponse[],
-  synthesizer: Candidates | undefined,
-): Promise<PanelResult> {
+async function conclude(run: PanelRun, proposal: string, responses: PanelistResponse[], synthesizer?: Candidates) {
   const votes = verdictsIn(responses).map(({ target: { label }, facts }) => ({ label, ...facts }));
   const result: PanelResult = { responses, tally: tallyOf(votes) };
   // One verdict has nothing to be brought together with.
   if (!synthesizer || votes.length < 2) return result;
   const name = modelName(synthesizer[0]);
   run.call.progress.stage(`bringing ${votes.length} verdicts together (${name})`);
-  const { outcome, synthesis } = await synthesize(run, mode, proposal, result, synthesizer);
+  const { outcome, synthesis } = await synthesize(run, proposal, result, synthesizer);
   return { ...result, synthesizer: { name, outcome }, synthesis };
 }
 
@@ -290,14 +272,9 @@ export const panel: Mode<PanelMode> = {
   execute(mode, call, services) {
     const { warnings, ...wanted } = panelCallOf(call.args);
     const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const run: PanelRun = {
-      services,
-      call: noted,
-      scope: noted.thread.id,
-      spent: { usage: noUsage },
-      exchange: { services },
-    };
-    const steps = () => (wanted.kind === 'step' ? panelStep(run, mode, wanted) : panelInOneCall(run, mode, wanted));
+    const scope = noted.thread.id;
+    const run: PanelRun = { services, mode, call: noted, scope, spent: { usage: noUsage }, exchange: { services } };
+    const steps = () => (wanted.kind === 'step' ? panelStep(run, wanted) : panelInOneCall(run, wanted));
     return inExchange(run.exchange, noted, steps);
   },
 };

@@ -46,11 +46,7 @@ export function validatePanelists(requests: readonly PanelistRequest[]): void {
 }
 
 /** Finds out who the names stand for. A name that leads nowhere leaves its panelist without a model; two that lead to one are refused. */
-export async function resolvePanelists(
-  services: Router,
-  requests: readonly PanelistRequest[],
-  request: Omit<ModelRequest, 'name'>,
-): Promise<Panelist[]> {
+export async function resolvePanelists(services: Router, requests: readonly PanelistRequest[], request: Request) {
   const panelists: Panelist[] = [];
   for (const [index, wanted] of requests.entries()) {
     const target = await resolveTarget(services, { ...request, name: wanted.model });
@@ -89,6 +85,7 @@ function refuseTwins<Item extends PanelistRequest>(items: readonly Item[], key: 
 const defaultPanelists = 3;
 
 type Request = Omit<ModelRequest, 'name' | 'avoid'>;
+type Avoid = (model: ModelInfo) => boolean;
 
 /** Three models of different vendors, or, where there are fewer vendors, as many different models as there are. */
 export async function choosePanel(services: Router, request: Request): Promise<Panelist[]> {
@@ -96,7 +93,7 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   const sharing = { ...request, sharers: defaultPanelists + 1 };
   for (const byVendor of [true, false]) {
     while (chosen.length < defaultPanelists) {
-      const taken = (model: ModelInfo) =>
+      const taken: Avoid = model =>
         chosen.some(other => isSame(other.model, model) || (byVendor && vendorOf(other.model) === vendorOf(model)));
       const [next] = (await chosenWithout(services, sharing, taken, chosen.length > 0)) ?? [];
       if (!next) break;
@@ -107,7 +104,7 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   const panelists: Panelist[] = [];
   for (const [index, candidate] of chosen.entries()) {
     // Takes its place where it fails: a model of another provider that nobody else on the panel is.
-    const avoid = (model: ModelInfo) =>
+    const avoid: Avoid = model =>
       model.provider === candidate.model.provider || taken.some(other => isSame(other.model, model));
     const standIn = (await chosenWithout(services, sharing, avoid, true))?.slice(0, 1) ?? [];
     taken.push(...standIn);
@@ -129,7 +126,7 @@ export async function chooseSynthesizer(
 ): Promise<Candidates | undefined> {
   if (name !== undefined) return (await services.route({ ...request, name })).candidates;
   const panel = panelists.flatMap(({ who }) => ('candidates' in who ? [who.candidates[0]] : []));
-  const onPanel = (model: ModelInfo) => panel.some(other => isSame(other.model, model));
+  const onPanel: Avoid = model => panel.some(other => isSame(other.model, model));
   const outsider = panelNamed ? undefined : await chosenWithout(services, request, onPanel, panel.length > 0);
   const [best, ...others] = panel.toSorted((a, b) => b.model.score - a.model.score);
   return outsider ?? (best && [best, ...others]);
@@ -138,12 +135,7 @@ export async function chooseSynthesizer(
 const isSame = (a: ModelInfo, b: ModelInfo): boolean => (a.provider === b.provider && a.id === b.id) || sameModel(a, b);
 
 /** Undefined when nobody is left; with nobody chosen before, that is an error for the caller. */
-async function chosenWithout(
-  services: Router,
-  request: Request,
-  avoid: (model: ModelInfo) => boolean,
-  optional: boolean,
-): Promise<Candidates | undefined> {
+async function chosenWithout(services: Router, request: Request, avoid: Avoid, optional: boolean) {
   try {
     return (await services.route({ ...request, name: 'auto', avoid })).candidates;
   } catch (error) {
@@ -202,15 +194,12 @@ function panelistOf(text: string): PanelistRequest {
   const isNear = (each: string) => each.length > 3 && editDistance(each, word.trim().toLowerCase(), 2) <= 2;
   const near = side ? undefined : stance.options.find(isNear);
   if (model !== '' && near === undefined) return { model, stance: side ?? 'neutral' };
-  throw inputError(
-    `consensus cannot ask "${safeCut(text.trim(), 80)}": ${near ? `"${word.trim()}" is no stance` : 'it names no model'}.`,
-    {
-      next: 'Write each of "models" as "id", "id:for", "id:against", "id:neutral", or {"model": "id", "stance": "against"}.',
-      validationErrors: [
-        { field: 'models', error: near ? `unknown stance: ${word.trim()}` : 'no model', allowed: stance.options },
-      ],
-    },
-  );
+  const why = near ? `"${word.trim()}" is no stance` : 'it names no model';
+  const error = near ? `unknown stance: ${word.trim()}` : 'no model';
+  throw inputError(`consensus cannot ask "${safeCut(text.trim(), 80)}": ${why}.`, {
+    next: 'Write each of "models" as "id", "id:for", "id:against", "id:neutral", or {"model": "id", "stance": "against"}.',
+    validationErrors: [{ field: 'models', error, allowed: stance.options }],
+  });
 }
 
 const missing = (field: string, next: string): Error => missingError(field, `consensus needs "${field}".`, next);

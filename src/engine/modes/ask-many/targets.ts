@@ -2,6 +2,7 @@ import { continueTruncated, questionBase } from '../../../calls/ask/ask.ts';
 import { createMaskedStream } from '../../../calls/ask/redaction.ts';
 import type { FanoutMode } from '../../../calls/tool.ts';
 import { AppError, type FieldError, inputError, limitError } from '../../../core/errors.ts';
+import { textsIn } from '../../../core/json.ts';
 import { type Message, textOf } from '../../../core/message.ts';
 import { type Candidate, type Candidates, modelName } from '../../../core/model.ts';
 import { safeCut } from '../../../core/text.ts';
@@ -11,17 +12,14 @@ import { findProvider, type ModelRequest } from '../../../models/routing/roster.
 import { planBudget } from '../../../threads/compaction.ts';
 import { asMessage } from '../../../threads/transcript.ts';
 import type { ModeServices } from '../mode.ts';
-import type { ManyRun, Target, TargetOutcome, TargetResponse } from './ask-many.ts';
+import type { ManyRun, NamedRequest, Target, TargetOutcome, TargetResponse } from './ask-many.ts';
 import { askEach, askOneTarget, nameOf, resolveTarget } from './ask-many.ts';
 import { choosePanel, chooseSynthesizer } from './panelists.ts';
 
 const modelsField = 'models_prefixed_by_provider';
-
 const maxModels = 24;
-
 /** Characters of a name, in an error. */
 const maxShownLength = 200;
-
 /** The part of a window that a text may take at the most; the rest is the answer's. */
 const textShare = 0.6;
 
@@ -49,8 +47,6 @@ export async function resolveTargets({ services, call, text }: FanoutRun, mode: 
   return [{ model: requested, who: { candidates, corrected }, warnings }];
 }
 
-type NamedRequest = ModelRequest & { name: string };
-
 /** The slot of a name that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
 async function resolveNamed(services: ModeServices, request: NamedRequest): Promise<Target> {
   const { name } = request;
@@ -60,14 +56,12 @@ async function resolveNamed(services: ModeServices, request: NamedRequest): Prom
 
 async function resolveName(services: ModeServices, request: NamedRequest): Promise<Target> {
   const target = await resolveTarget(services, request);
-  return 'failure' in target.who ? { ...target, who: { failure: withForm(target.who.failure) } } : target;
-}
-
-/** Other tools take a bare name, and so routing suggests some. */
-function withForm(error: AppError): AppError {
-  const { details, kind, message } = error;
-  if (details.code !== 'MODEL_NOT_FOUND' || details.next === undefined) return error;
-  return new AppError(kind, message, { ...details, next: `${details.next} Write it as provider:model.` });
+  if (!('failure' in target.who)) return target;
+  const { details, kind, message } = target.who.failure;
+  if (details.code !== 'MODEL_NOT_FOUND' || details.next === undefined) return target;
+  // Other tools take a bare name, and so routing suggests some.
+  const next = `${details.next} Write it as provider:model.`;
+  return { ...target, who: { failure: new AppError(kind, message, { ...details, next }) } };
 }
 
 const prefixOf = (name: string): string | undefined => /^([^:]*):/.exec(name)?.[1];
@@ -87,12 +81,7 @@ function noProvider({ fanout }: ModeServices, name: string): AppError {
 }
 
 /** Throws for names without a provider in front, with the names that they probably stand for. */
-async function assertPrefixed(
-  services: ModeServices,
-  field: string,
-  names: readonly string[],
-  request: Omit<ModelRequest, 'name'>,
-): Promise<void> {
+async function assertPrefixed(services: ModeServices, field: string, names: string[], request: ModelRequest) {
   const errors: FieldError[] = [];
   for (const name of names) {
     if (hasProvider(services, name)) continue;
@@ -111,11 +100,9 @@ async function assertPrefixed(
   });
 }
 
-function namesIn(value: unknown): string[] {
-  // Hosts that know no lists send "a,b".
-  const list = Array.isArray(value) ? value.map(String) : [];
-  return list.flatMap(item => item.split(',')).flatMap(item => item.trim() || []);
-}
+/** Hosts that know no lists send "a,b". */
+const namesIn = (value: unknown): string[] =>
+  textsIn(value).flatMap(item => item.split(',').flatMap(name => name.trim() || []));
 
 const field = 'ceo_model';
 
@@ -123,11 +110,7 @@ const field = 'ceo_model';
  * Who decides: the named model, else the best of a board that the caller or the operator named, else one that is not on the
  * board. Throws when it can't be asked.
  */
-export async function resolveDecider(
-  { services, call }: FanoutRun,
-  { category }: FanoutMode,
-  board: readonly Target[],
-): Promise<Target> {
+export async function resolveDecider({ services, call }: FanoutRun, { category }: FanoutMode, board: Target[]) {
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
   if (typeof name === 'string') {

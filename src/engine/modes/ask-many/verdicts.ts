@@ -8,15 +8,12 @@ import { answerFacts, nameOf, type Target, type TargetResponse } from './ask-man
 import type { Panelist } from './panelists.ts';
 
 const maxSummaryLength = 400;
-
 const maxPositionLength = 80;
-
 const marks = '[\\s#*_>-]*';
 
 const heading = (word: string) => new RegExp(`^${marks}${word}${marks}[::]?${marks}(.*)$`, 'im');
 
 const positionLine = heading('position');
-
 const verdictLine = heading('verdict');
 
 /**

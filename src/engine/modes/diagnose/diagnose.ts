@@ -7,7 +7,7 @@ import type { DiagnoseMode } from '../../../calls/tool.ts';
 import { type ErrorCode, inputError, isAppError, missingError, securityError } from '../../../core/errors.ts';
 import type { LineRange, Skip, TextFile } from '../../../core/file.ts';
 import { hashOf } from '../../../core/ids.ts';
-import { type JsonObject, recordsIn, textIn } from '../../../core/json.ts';
+import { type JsonObject, recordsIn, textIn, textsIn } from '../../../core/json.ts';
 import { cutMiddle, linesBetween } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { estimateTokens } from '../../../core/tokens.ts';
@@ -144,11 +144,8 @@ function waiting(question: UserQuestion): Reply {
 const patchShare = 0.6;
 
 /** The keys of a reply about a patch that a model proposed: the patch in its sound form, or why it is not shown. */
-async function checkShownPatch(
-  services: ModeServices,
-  { thread, signal, request }: Pick<AnsweredCall, 'thread' | 'signal' | 'request'>,
-  proposed: string,
-): Promise<JsonObject> {
+async function checkShownPatch(services: ModeServices, call: ThreadedCall, proposed: string): Promise<JsonObject> {
+  const { thread, signal, request } = call;
   const { git, backups } = services.diagnose;
   try {
     const secrets = await maskedAs(services, thread);
@@ -202,12 +199,11 @@ async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, ser
   const place = placeOf(services, call);
   call.progress.stage('finding the files that the error mentions');
   const found = await findFrames(place, readFrames(stderr));
-  const own = Array.isArray(named) ? named.map(String) : [];
   const wanted = patch !== false;
   const turn = {
     contribution: diagnosisQuestion(stderr, typeof command === 'string' ? command : undefined),
     tail: [definition.role, diagnosisForm, wanted ? patchForm : noPatchForm].join('\n\n'),
-    files: [...new Set([...own, ...(await referencesOf(place, found))])],
+    files: [...new Set([...textsIn(named), ...(await referencesOf(place, found))])],
     category: definition.category,
     effort: definition.effort,
     wholeOnly: true,

@@ -16,22 +16,17 @@ export interface Frame {
 }
 
 const maxFrames = 200;
-
 /** Of one kind; what comes after so many is no news. */
 const maxMatches = 2_000;
-
 const maxPathLength = 1_000;
 
 // Each begins with what is rare, and the path is read backwards from there: the work grows with the text and no faster.
 /** Python puts the line into words. */
 const python = /File "([^"\n]{1,1000})", line (\d{1,7})/g;
-
 /** The JVM names a class and a bare file. */
 const java = /\(([\w$]{1,200}\.(?:java|kt|scala|groovy)):(\d{1,7})\)/g;
-
 /** .NET. */
 const dotnet = /:line (\d{1,7})/g;
-
 /** Everybody else, such as Node, Go, Rust, Ruby and compilers: `a.ts:3`, `a.ts(3,5)`. */
 const usual = /\.[A-Za-z]\w{0,9}(?::(\d{1,7})|\((\d{1,7})(?:,\d{1,7})?\))/g;
 
@@ -98,14 +93,10 @@ export interface Place extends Pick<ModeServices, 'sandbox' | 'home' | 'maxFileB
 }
 
 const maxFiles = 8;
-
 const maxListed = 20_000;
-
 /** Of longer files, only the surroundings of the lines go along. */
 const wholeLines = 800;
-
 const around = 80;
-
 /** Other people's code: its places say nothing that can be mended here. */
 const foreign = /(?:^|\/)(?:node_modules|site-packages|dist-packages|\.cargo|rustc|vendor|\.venv)\//;
 

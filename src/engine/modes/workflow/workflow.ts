@@ -40,23 +40,16 @@ const listed = (title: string, items: readonly string[]): string =>
   items.length === 0 ? '' : `${title}:\n${items.map(item => `- ${item}`).join('\n')}`;
 
 function issueText({ severity, description, ...rest }: Record<string, unknown>): string {
+  const told = description ?? '';
+  const text = typeof told === 'object' ? JSON.stringify(told) : String(told);
   const more = Object.keys(rest).length > 0 ? ` ${JSON.stringify(rest)}` : '';
-  return `[${String(severity ?? 'unrated').toUpperCase()}] ${textOf(description)}${more}`;
-}
-
-function textOf(description: unknown): string {
-  if (description === undefined || description === null) return '';
-  return typeof description === 'object' ? JSON.stringify(description) : String(description);
+  return `[${String(severity ?? 'unrated').toUpperCase()}] ${text}${more}`;
 }
 
 /** What the tool finds out by itself; nothing of it goes anywhere unmasked. */
-async function ownEvidence(
-  services: ModeServices,
-  mode: WorkflowMode,
-  { request, thread, signal }: ThreadedCall,
-  settings: Partial<Record<string, unknown>>,
-): Promise<Evidence | undefined> {
+async function ownEvidence(services: ModeServices, mode: WorkflowMode, call: ThreadedCall, settings: JsonObject) {
   if (!mode.evidence) return undefined;
+  const { request, thread, signal } = call;
   const { mask, workflow } = services;
   const place = { root: request.principal.root, scope: thread.id, signal };
   const found = await mode.evidence(settings, { git: workflow.git, trace: createTracer(services), ...place });
@@ -131,10 +124,7 @@ const nothingReadable =
  * The expert's answer to this very step, where nothing has changed since: who sends a step twice does not pay twice. Other
  * words, files, images or another model ask anew, and so does a step whose expert asked for something.
  */
-async function answerBefore(
-  { call, contribution, facts, step }: StepCall,
-  services: ModeServices,
-): Promise<StoredTurn | undefined> {
+async function answerBefore({ call, contribution, facts, step }: StepCall, services: ModeServices) {
   const { thread, tool, common, request } = call;
   const { sandbox } = services;
   const done = thread.turns.filter(({ toolName, status }) => toolName === tool.name && status === 'done');
@@ -162,11 +152,8 @@ async function answerBefore(
   return answer;
 }
 
-function answeredAgain(
-  stepCall: StepCall,
-  { content, modelName, modelProvider }: StoredTurn,
-  services: ModeServices,
-): LocalTurn {
+function answeredAgain(stepCall: StepCall, answer: StoredTurn, services: ModeServices): LocalTurn {
+  const { content, modelName, modelProvider } = answer;
   const { mode, facts, call } = stepCall;
   call.warnings.push(
     'The expert has answered this very step: its answer is returned again, and no model was asked. To ask again, send what is new in findings, another model, or revises_step.',
@@ -303,7 +290,7 @@ function tailOf(mode: WorkflowMode, { step, progress }: StepFacts<Record<string,
     ({ step: number, hypothesis, confidence }) => `step ${number} (${confidence}): ${hypothesis}`,
   );
   const bare = progress.lastStep === 1 && step.findings === '';
-  return [
+  const parts = [
     mode.expert?.role,
     `The task, as it was given: ${progress.request}`,
     mode.brief?.(progress.settings).filter(Boolean).join('\n'),
@@ -311,7 +298,6 @@ function tailOf(mode: WorkflowMode, { step, progress }: StepFacts<Record<string,
     bare
       ? 'The caller brings a question without findings: judge by the files.'
       : 'The caller’s findings are in the conversation above; judge them by the files.',
-  ]
-    .filter(Boolean)
-    .join('\n\n');
+  ];
+  return parts.filter(Boolean).join('\n\n');
 }

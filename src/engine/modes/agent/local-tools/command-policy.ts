@@ -277,11 +277,8 @@ async function isThere(word: string, call: CommandCall): Promise<boolean> {
 }
 
 /** A program that looks upwards for its configuration may find another project's. */
-async function foundElsewhere(
-  { finds, mayFind = [], findsAbove = [], values }: CommandForm,
-  given: readonly string[],
-  call: CommandCall,
-) {
+async function foundElsewhere(form: CommandForm, given: readonly string[], call: CommandCall) {
+  const { finds, mayFind = [], findsAbove = [], values } = form;
   const isNamed = given.some(word => values?.[word] === 'tsconfig');
   if (!finds || isNamed) return undefined;
   let isFound = false;

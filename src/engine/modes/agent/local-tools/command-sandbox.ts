@@ -76,9 +76,7 @@ const systemFolder =
 
 /** Where build tools and test runners write between installed packages. */
 const scratchFolders = ['.cache', '.vite', '.vite-temp', '.vitest', '.tmp'] as const;
-
 const run = promisify(execFile);
-
 const probeMs = 5_000;
 
 export function createCommandSandbox(options: CommandSandboxOptions) {

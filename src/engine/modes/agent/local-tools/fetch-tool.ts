@@ -5,19 +5,16 @@ import { isIP, isIPv4, type LookupFunction } from 'node:net';
 import { z } from 'zod';
 import { inputError, securityError } from '../../../../core/errors.ts';
 import { networks } from '../../../../models/provider.ts';
+import { withoutEntities } from '../../../../workspace/workers/document-text.ts';
 import { type AgentTool, everyCall } from './agent-tool.ts';
 import { defineLocalTool } from './local-tool.ts';
 
-const entities: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', nbsp: ' ', '#39': "'" };
-
 const unseen: readonly string[] = ['script', 'style', 'noscript', 'template'];
-
 const blocks = /^\/(?:p|div|li|tr|h\d|section|article|pre)$|^br$/;
 
 /** Roughly what a reader sees; scripts and styles are none of it. Every page, also one made to be slow, is gone through once. */
-export const textOfHtml = (html: string): string =>
-  shownOf(html)
-    .replace(/&(#?\w{1,8});/g, (whole, name: string) => entities[name] ?? whole)
+const textOfHtml = (html: string): string =>
+  withoutEntities(shownOf(html))
     .replace(/[^\S\n]+/g, ' ')
     .replace(/ ?\n\s*/g, '\n')
     .trim();
@@ -54,7 +51,6 @@ const privateRanges = networks([
 
 /** The global unicast space; all else of IPv6 is local, mapped or reserved. */
 const open6 = networks(['2000::/3']);
-
 const closed6 = networks(['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']);
 
 /** Whether an address, as the resolver gave it, is one of the public internet. */
@@ -65,11 +61,8 @@ export function isPublicAddress(address: string): boolean {
 }
 
 const maxBytes = 2_000_000;
-
 const maxRedirects = 5;
-
 const ports: readonly string[] = ['', '80', '443'];
-
 const readable = /^(text\/|application\/(json|xml|xhtml\+xml|javascript|.*\+json|.*\+xml))/i;
 
 /** Which addresses may be connected to, and at which ports; the public internet's usual ones unless told. */

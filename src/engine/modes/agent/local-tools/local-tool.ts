@@ -1,4 +1,4 @@
-import { dirname, join, relative, resolve } from 'node:path';
+import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import type { CallServices } from '../../../../calls/ask/services.ts';
 import { inputError, securityError } from '../../../../core/errors.ts';
@@ -9,6 +9,7 @@ import type { Git, GitHistory } from '../../../../workspace/git/git.ts';
 import { isSkip, parsePathReference } from '../../../../workspace/paths.ts';
 import type { ChildEnv } from '../../../../workspace/programs.ts';
 import { targetInside } from '../../../../workspace/write-changes.ts';
+import { deepestThere } from '../../../../workspace/write-file.ts';
 import type { AgentTool, Approval, ToolOutput, ToolSurroundings } from './agent-tool.ts';
 import type { CommandSandbox } from './command-sandbox.ts';
 
@@ -62,7 +63,8 @@ export function refused({ path, code, reason }: Skip): Error {
  */
 export async function targetNamed({ sandbox, root }: Pick<LocalToolServices, 'sandbox' | 'root'>, path: string) {
   await targetInside({ sandbox }, path);
-  const real = await realOf(sandbox, path);
+  const { at, found } = await deepestThere(sandbox, path);
+  const real = found ? join(found.path, relative(at, path)) : path;
   const project = relative(root, path).startsWith('..')
     ? path
     : join(await sandbox.assertWithin(root), relative(root, path));
@@ -70,15 +72,6 @@ export async function targetNamed({ sandbox, root }: Pick<LocalToolServices, 'sa
   throw securityError(`${printablePath(path)} is a link, or lies behind one: it is really ${printablePath(real)}.`, {
     next: 'Name the file by its real path.',
   });
-}
-
-/** What is not there yet lies in the deepest folder of its path that is there. */
-async function realOf(sandbox: LocalToolServices['sandbox'], path: string): Promise<string> {
-  for (let at = path; ; at = dirname(at)) {
-    const located = await sandbox.locate(at);
-    if (!isSkip(located)) return join(located.path, relative(at, path));
-    if (dirname(at) === at) return path;
-  }
 }
 
 interface LocalToolSpec<Fields extends z.ZodRawShape> extends Pick<AgentTool, 'name' | 'description' | 'effect'> {

@@ -30,11 +30,8 @@ export type CallInnerTool = (
 const askingMs = 600_000;
 
 /** Tools of the product that an agent may call too, each call asked about. Those with a thread begin one of their own. */
-export function productTools(
-  lent: readonly ToolDefinition[],
-  call: CallInnerTool,
-  { owner, root, reqId, tool: runner }: LocalToolServices,
-): AgentTool[] {
+export function productTools(lent: readonly ToolDefinition[], call: CallInnerTool, run: LocalToolServices) {
+  const { owner, root, reqId, tool: runner } = run;
   const principal = { owner, root, client: runner };
   return lent.map(({ fields: all, accepts: more, ...rest }): AgentTool => {
     const { continuation_id: _, ...fields } = all;

@@ -10,9 +10,7 @@ import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
 const optionalText = z.string().optional();
-
 const maxCommits = 50;
-
 const usualCommits = 10;
 
 /** Hands that look at the repository. */
@@ -89,15 +87,10 @@ export async function answerGit(
 }
 
 const maxFound = 500;
-
 const maxMatches = 200;
-
 const maxMatchLength = 300;
-
 const folder = z.string().describe('Directory; default: project root').optional();
-
 const maxEntries = 1_000;
-
 const summaryTokens = 2_000;
 
 async function readMasked(parts: LocalToolServices, path: string, signal: AbortSignal) {

@@ -53,11 +53,8 @@ async function madeBy(parts: LocalToolServices, patch: string, signal: AbortSign
   return made;
 }
 
-async function prepareFile(
-  parts: LocalToolServices,
-  { path: named, content }: { path: string; content: string },
-  signal: AbortSignal,
-): Promise<Prepared> {
+async function prepareFile(parts: LocalToolServices, file: { path: string; content: string }, signal: AbortSignal) {
+  const { path: named, content } = file;
   const path = await targetNamed(parts, pathIn(parts, named));
   const before = await bytesOf(parts, path, signal);
   // The model saw it as text, and would change all of it.
