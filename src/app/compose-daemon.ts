@@ -21,12 +21,12 @@ import { createReadiness, type DaemonOptions, metricsRoute, openDaemon } from '.
 import { healthFolder } from '../server/daemon/health-file.ts';
 import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
-import type { DashboardData, ProviderView, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
+import type { DashboardData, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
 import { openWebSockets, type WebSocketOptions } from '../server/websocket/websocket.ts';
 import { currentDay } from '../storage/shared-state.ts';
 import type { Store } from '../storage/store.ts';
-import { shownFile, splitFences } from '../threads/transfer/readable.ts';
+import { shownFile, shownImages, splitFences } from '../threads/transfer/readable.ts';
 import { tools } from '../tools/index.gen.ts';
 import type { Hosts } from './compose-caller-hosts.ts';
 import type { SharedParts } from './compose-host.ts';
@@ -40,9 +40,6 @@ export interface DashboardSources
   hosts: Hosts;
   version: string;
 }
-
-/** Browsers show these, and nothing in them runs. */
-const shownImages = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** Running parts → what one caller may see of them. */
 export function composeDashboard(sources: DashboardSources): DashboardData {
@@ -64,7 +61,11 @@ export function composeDashboard(sources: DashboardSources): DashboardData {
         },
         // A run shows what its thread holds. Who may have the agent work may say what it does, and nobody else.
         ...(mayRead && mayUse('agent', sources, caller) && { runs: composeRuns(sources, caller) }),
-        providers: () => providersOf(sources),
+        async providers() {
+          const { models } = sources;
+          const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
+          return providers.map(each => ({ ...each, health: health.filter(({ provider }) => provider === each.id) }));
+        },
         ...(!isReadOnly(sources, caller) && { tryProvider: (id, signal) => tryProvider(sources, id, signal) }),
         caches: () => ownCaches(sources, owner),
         saved: rows => savedIn(sources, rows),
@@ -133,11 +134,6 @@ const turnOf = ({ turns }: Thread, seq: number): Thread['turns'][number] | undef
 /** What a token or the settings keep from changing anything. */
 const isReadOnly = ({ config }: DashboardSources, { permissions }: Caller): boolean =>
   permissions.readOnly || exposurePolicy(config.values.app).readOnly;
-
-async function providersOf({ models }: DashboardSources): Promise<ProviderView[]> {
-  const [providers, health] = await Promise.all([models.capabilities(), models.health()]);
-  return providers.map(provider => ({ ...provider, health: health.filter(each => each.provider === provider.id) }));
-}
 
 async function savedIn({ models }: DashboardSources, rows: readonly SpendRow[]): Promise<number> {
   const all = (await models.providers()).flatMap(provider => provider.models);

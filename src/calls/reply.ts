@@ -1,7 +1,7 @@
 import { jsonrepair } from 'jsonrepair';
 import { type AppError, asError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import type { JobReply } from '../core/job.ts';
-import { isRecord, type Json, type JsonObject, jsonOf, textsIn } from '../core/json.ts';
+import { isRecord, type Json, type JsonObject, jsonOf, parsedJson, textsIn } from '../core/json.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { ToolReply } from '../core/tool-host.ts';
 import { feeDocument, feeKinds, feeUnits, roundedUsd, type Usage } from '../core/usage.ts';
@@ -247,22 +247,19 @@ export function objectIn(text: string): Record<string, unknown> | undefined {
   const braces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
   for (const candidate of [text.trim(), fenced?.trim(), braces]) {
     if (!candidate?.startsWith('{')) continue;
-    const parsed = parse(candidate);
-    if (parsed) return parsed;
+    const parsed = parsedJson(candidate) ?? mendedJson(candidate);
+    if (isRecord(parsed)) return parsed;
   }
   return undefined;
 }
 
-function parse(text: string): Record<string, unknown> | undefined {
-  for (const read of [JSON.parse, (broken: string) => JSON.parse(jsonrepair(broken))]) {
-    try {
-      const value: unknown = read(text);
-      if (isRecord(value)) return value;
-    } catch {
-      // Not JSON, or beyond repair: the caller treats the answer as text.
-    }
+function mendedJson(text: string): unknown {
+  try {
+    return JSON.parse(jsonrepair(text));
+  } catch {
+    // Beyond repair: the caller treats the answer as text.
+    return undefined;
   }
-  return undefined;
 }
 
 /** The special status that an answer as a whole consists of. Prose that merely quotes one is an answer. */

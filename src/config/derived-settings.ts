@@ -26,7 +26,13 @@ const allowListSuffix = 'AllowedModels';
 export function routingPolicy(values: Values) {
   const { defaultModel, deniedModels: denied = [], localOnly, offline, routePrefer: prefer, webSearch } = values;
   const { autoCostLimit, allowUnknownModels: allowUnknown, allowUnpricedModels: allowUnpriced } = values;
-  const allowed = Object.fromEntries(allowedModels(values));
+  // By provider id. An empty list restricts nothing.
+  const lists = Object.entries(values).flatMap(([name, value]) =>
+    name.endsWith(allowListSuffix) && Array.isArray(value) && value.length > 0
+      ? [[name.slice(0, -allowListSuffix.length), value]]
+      : [],
+  );
+  const allowed: Record<string, readonly string[]> = Object.fromEntries(lists);
   const limits = { localOnly, offline, allowUnknown, autoCostLimit, allowUnpriced };
   return { defaultModel, allowed, denied, prefer, webSearch, ...limits };
 }
@@ -34,16 +40,6 @@ export function routingPolicy(values: Values) {
 /** When the web may be searched, and how much a search brings. */
 export function searchSettings({ webSearch: when, webSearchMaxResults: maxResults, ...values }: Values) {
   return { when, maxResults, maxRounds: values.webSearchMaxRounds, contentSize: values.webSearchContentSize };
-}
-
-/** The allow-lists that are set, by provider id. An empty list restricts nothing and is left out. */
-export function allowedModels(values: Values): ReadonlyMap<string, readonly string[]> {
-  const lists = Object.entries(values).filter(([name]) => name.endsWith(allowListSuffix));
-  return new Map(
-    lists.flatMap(([name, value]) =>
-      Array.isArray(value) && value.length > 0 ? [[name.slice(0, -allowListSuffix.length), value]] : [],
-    ),
-  );
 }
 
 /** The variable that a list of models stands in: of the provider's allowed ones, or of the denied ones. */

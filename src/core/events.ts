@@ -1,29 +1,21 @@
-import type { ErrorCode, FaultScope } from './errors.ts';
+import type { ErrorCode } from './errors.ts';
+import type { Health } from './model.ts';
 import type { AttemptRecord, ToolCallRecord } from './thread.ts';
 import type { CallerTrace } from './tool-host.ts';
 
 /** What happened, told to whoever watches. Texts are masked before any sink writes them. */
 export type AppEvent =
   | ({ reqId: string; tool: string } & CallEvent)
-  | {
+  | (Pick<Health, 'provider' | 'model' | 'scope' | 'class' | 'calls' | 'failures' | 'consecutive'> & {
       /** Something at a provider is asked no more, tried again, or asked as usual. */
       type: 'breaker.change';
       /** The call whose attempt did it; absent: another process did, or a listing of models. */
       reqId?: string;
-      provider: string;
-      model?: string;
-      scope: FaultScope;
       from: string;
       to: string;
-      /** Of the last failure. */
-      class?: string;
-      /** Attempts and failures of the last 30 s, and failures in a row. */
-      calls: number;
-      failures: number;
-      consecutive: number;
       /** Milliseconds until it is tried again. */
       retryInMs?: number;
-    }
+    })
   | { type: 'thread.compacted'; reqId: string; thread: string; upToSeq: number; window: number }
   | { type: 'warning'; reqId?: string; where: string; message: string };
 

@@ -40,11 +40,13 @@ export function editDistance(from: string, to: string, limit: number): number {
 }
 
 /** Counts lines as an editor does: a final line end starts no new line. */
-export function countLines(text: string): number {
-  if (text === '') return 0;
-  let count = 1;
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count++;
-  return text.endsWith('\n') ? count - 1 : count;
+export const countLines = (text: string): number => timesIn(text, '\n') + (text === '' || text.endsWith('\n') ? 0 : 1);
+
+/** How often a character stands in a text. */
+function timesIn(text: string, char: string): number {
+  let found = 0;
+  for (let at = text.indexOf(char); at !== -1; at = text.indexOf(char, at + 1)) found++;
+  return found;
 }
 
 /** Puts `  12│ ` before each line, counting from `from`; the width grows with the last number and is at least 4. */
@@ -243,7 +245,7 @@ export function decodeText(bytes: Buffer): string | undefined {
 function utf16(bytes: Buffer, encoding: 'utf-16le' | 'utf-16be'): string | undefined {
   const text = new TextDecoder(encoding).decode(bytes);
   if (text.includes('\0')) return undefined;
-  return replacements(text) > text.length * maxInvalid ? undefined : text;
+  return timesIn(text, '\ufffd') > text.length * maxInvalid ? undefined : text;
 }
 
 const utf8Decoder = new TextDecoder();
@@ -253,16 +255,10 @@ function utf8(bytes: Buffer): string | undefined {
   if (isAscii(bytes)) return bytes.toString('latin1');
   const text = utf8Decoder.decode(bytes);
   if (isUtf8(bytes)) return text;
-  if (replacements(text) > bytes.length * maxInvalid) return undefined;
+  if (timesIn(text, '\ufffd') > bytes.length * maxInvalid) return undefined;
   const isUnderstood = /[\u0080-\ufffc\ufffe\uffff]/.test(text);
   return isUnderstood ? text : new TextDecoder('windows-1252').decode(bytes);
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/g;
-
-function replacements(text: string): number {
-  let found = 0;
-  for (let at = text.indexOf('\ufffd'); at !== -1; at = text.indexOf('\ufffd', at + 1)) found++;
-  return found;
-}

@@ -6,7 +6,7 @@ import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import type { SpendEntry, SpendHold, SpendRow, SpendUsed } from '../core/usage.ts';
 import { addTries, dayOf, feesUsd, spendTotal } from '../core/usage.ts';
-import type { JobEnd, Lookup, ThreadChange } from './store.ts';
+import type { JobEnd, ListQuery, Lookup, ThreadChange } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
   throw storageError('conflict', `Job ${id} exists already.`, { next: 'Give the new job a different id.' });
@@ -102,6 +102,16 @@ export const damagedJob = (id: string, place: string): Error =>
   storageError('corrupt', `Job ${id} is damaged ${place} and is not served.`, {
     next: 'Read the thread, which may have its answer, or resend the call.',
   });
+
+/** Whether a thread belongs to a list or a search, and on this page of it or a later one. */
+export const isListed = (
+  { owner, workspace, now, before = Number.POSITIVE_INFINITY, beforeId }: Omit<ListQuery, 'limit'>,
+  thread: HeadState | ThreadHead,
+): boolean =>
+  thread.owner === owner &&
+  (workspace === undefined || thread.workspace === workspace) &&
+  thread.expiresAt > now &&
+  (thread.updatedAt < before || (thread.updatedAt === before && beforeId !== undefined && thread.id < beforeId));
 
 /** What is known of an id whose thread went. */
 export const goneAs = (state: 'expired' | 'deleted', at: number): GoneLookup =>

@@ -1,4 +1,5 @@
 import { safeCut } from '../core/text.ts';
+import type { Turn } from '../core/thread.ts';
 
 const maxQueryWords = 32;
 const snippetChars = 160;
@@ -28,15 +29,8 @@ export function queryWords(text: string): string[] {
   return folded === '' ? [] : [...new Set(folded.split(' '))].slice(0, maxQueryWords);
 }
 
-export interface WordMatch {
-  /** How often the words occur. */
-  count: number;
-  /** About 160 characters around the first of them. */
-  snippet: string;
-}
-
-/** Looks for all of the words, by their beginnings; undefined when one is missing. */
-export function matchWords(text: string, words: readonly string[]): WordMatch | undefined {
+/** How often the words occur, found by their beginnings, and the text around the first of them; undefined when one is missing. */
+function matchWords(text: string, words: readonly string[]) {
   const missing = new Set(words);
   let first: number | undefined;
   let count = 0;
@@ -52,6 +46,16 @@ export function matchWords(text: string, words: readonly string[]): WordMatch | 
     }
   }
   return first === undefined || missing.size > 0 ? undefined : { count, snippet: snippetAt(text, first) };
+}
+
+/** Of some turns the one that holds the words most often, with about 160 characters around the first; undefined when none has all. */
+export function bestMatch(turns: readonly (Turn | undefined)[], words: readonly string[]) {
+  const matches = turns.flatMap(turn => {
+    const match = turn && matchWords(turn.content, words);
+    return match ? [{ ...match, seq: turn.seq }] : [];
+  });
+  const [best] = matches.sort((a, b) => b.count - a.count);
+  return best && { seq: best.seq, snippet: best.snippet };
 }
 
 function snippetAt(text: string, at: number): string {

@@ -1,20 +1,14 @@
 import { limitError } from '../core/errors.ts';
 import type { FileRecord } from '../core/file.ts';
-import { answerTokens, hasWideWindow } from '../core/model.ts';
+import { answerTokens, type Candidate, hasWideWindow, type ModelInfo } from '../core/model.ts';
 import { cutMiddle, printablePath, safeCut } from '../core/text.ts';
 import type { Compaction, StoredTurn, Thread, Trim } from '../core/thread.ts';
 import { estimateTokens, tokensPerMessage } from '../core/tokens.ts';
 import { renderTurn, type Selection } from './transcript.ts';
 
-export interface BudgetRequest {
-  /** The model's window in tokens. */
-  window: number;
-  /** The most tokens the model may answer with. */
-  maxOutput: number;
+interface BudgetRequest extends Pick<ModelInfo, 'window' | 'maxOutput'>, Pick<Candidate, 'maxPrompt'> {
   /** Tokens that can't be left out: preamble, question, tail. */
   reserved: number;
-  /** The most tokens that history and files may take together with them; absent: all that the window leaves. */
-  maxPrompt?: number;
 }
 
 /** How one prompt's window is divided. All figures are tokens; `answer + reserved + rest` is never more than `window`. */

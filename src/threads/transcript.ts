@@ -84,15 +84,13 @@ export function renderTurn(turn: Turn, previous: Turn | undefined, blobs: Blobs,
   if (turn.role === 'assistant') return content;
   const header = [`[turn ${turn.seq} · ${turn.toolName}]`];
   if (previous?.role === 'assistant') header.push(`[the answer above: ${previous.toolName} by ${modelOf(previous)}]`);
-  const files = trim ? turn.files.map(file => noteOf(file)) : turn.files.map(file => renderFile(file, blobs));
+  const leftOut = (path: string) => `--- FILE LEFT OUT (shown earlier, ask for it again): ${printablePath(path)} ---`;
+  const files = turn.files.map(file => (trim ? leftOut(file.path) : renderFile(file, blobs)));
   return [header.join(' '), content, ...files].join('\n\n');
 }
 
 const modelOf = (turn: Turn): string =>
   turn.modelProvider && turn.modelName ? `${turn.modelProvider}:${turn.modelName}` : 'an unnamed model';
-
-const noteOf = (file: FileRecord): string =>
-  `--- FILE LEFT OUT (shown earlier, ask for it again): ${printablePath(file.path)} ---`;
 
 /** One file of a turn between its markers. */
 export function renderFile(file: FileRecord, blobs: Blobs): string {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { allowedModels, promptSizeLimit, storePlace } from '../../src/config/derived-settings.ts';
+import { promptSizeLimit, routingPolicy, storePlace } from '../../src/config/derived-settings.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { options } from '../../src/config/options.ts';
 
@@ -26,10 +26,7 @@ describe('allow-lists', () => {
       { OPENAI_ALLOWED_MODELS: 'o3,mini', KIMI_ALLOWED_MODELS: 'k2' },
       '{"xaiAllowedModels": []}',
     );
-    expect([...allowedModels(values)]).toEqual([
-      ['openai', ['o3', 'mini']],
-      ['moonshot', ['k2']],
-    ]);
+    expect(routingPolicy(values).allowed).toEqual({ openai: ['o3', 'mini'], moonshot: ['k2'] });
   });
 });
 

@@ -14,7 +14,7 @@ export interface SqlitePlace {
   file: string;
   /** What the stores warned of. */
   warnings: string[];
-  open(options?: { maxBytes?: number; program?: string }): Store;
+  open(options?: { program?: string }): Store;
   dispose(): Promise<void>;
 }
 

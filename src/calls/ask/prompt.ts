@@ -1,7 +1,7 @@
 import { limitError } from '../../core/errors.ts';
 import type { FileRecord, Skip, TextFile } from '../../core/file.ts';
 import { hashOf, type Sha256 } from '../../core/ids.ts';
-import { type Message, tailHeading } from '../../core/message.ts';
+import { tailHeading } from '../../core/message.ts';
 import { mostThatFit, printablePath, safeCut } from '../../core/text.ts';
 import type { Compaction, ImageRecord, Thread, Turn } from '../../core/thread.ts';
 import { estimateTokens, imageTokens, tokensPerMessage } from '../../core/tokens.ts';
@@ -296,10 +296,12 @@ export async function buildPrompt(services: CallServices, call: RoutedCall, part
     ...stable,
     asMessage('user', 'tail', `${tailHeading}\n${tail}`),
   ];
+  // The ends of what stays the same in the next call: the preamble, the turns so far, the new turn.
+  const ends = new Set([0, messages.length - 3, messages.length - 2]);
   return {
     ...history,
     turn,
-    messages: marked(messages),
+    messages: messages.map((message, index) => (ends.has(index) ? { ...message, cacheMark: true } : message)),
     embedded,
     budget,
     historyUsed,
@@ -312,10 +314,4 @@ function reservedTokens(preamble: string, { draft, factor }: PromptParts, tail: 
   const question = renderTurn(draft, undefined, new Map());
   const texts = estimateTokens(preamble) + estimateTokens(question) + estimateTokens(tail) + 60;
   return Math.ceil((texts + draft.images.length * imageTokens + 4 * tokensPerMessage) * factor);
-}
-
-/** Marks the ends of what stays the same in the next call: the preamble, the turns so far, the new turn. */
-function marked(messages: Message[]): Message[] {
-  const ends = new Set([0, messages.length - 3, messages.length - 2]);
-  return messages.map((message, index) => (ends.has(index) ? { ...message, cacheMark: true } : message));
 }

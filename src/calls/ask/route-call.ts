@@ -71,10 +71,6 @@ const threadTokens = (thread: Thread): number => selectionTokens(selectTurns(thr
 /** Vendors keep what they were sent for minutes, or an hour at the most. */
 const cachedMs = 3_600_000;
 
-/** What the vendor that answered last may have in its cache. */
-const cachedTokens = ({ clock }: Pick<CallServices, 'clock'>, thread: Thread, last: StoredTurn | undefined): number =>
-  last && clock.now() - last.timestamp < cachedMs ? threadTokens(thread) : 0;
-
 /** For calls whose models are chosen one by one: only where the caller says so. */
 export const askedSearch = (
   { when, ...search }: SearchSettings,
@@ -149,6 +145,7 @@ export async function routeCall(
   const task = await routeTask(services, call, plan);
   const last = common.model === undefined ? lastAnswerOf(thread, tool.name) : undefined;
   const used = last && `${last.modelProvider}:${last.modelName}`;
+  const isCached = last !== undefined && services.clock.now() - last.timestamp < cachedMs;
   // Who was named stays; who was chosen is weighed anew for each call.
   const remembered = isNamed(last?.modelMetadata?.requested) ? used : undefined;
   const request = {
@@ -159,7 +156,7 @@ export async function routeCall(
     promptTokens: task.estimatedTokens,
     left: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),
     ...(used !== undefined &&
-      remembered === undefined && { before: { model: used, tokens: cachedTokens(services, thread, last) } }),
+      remembered === undefined && { before: { model: used, tokens: isCached ? threadTokens(thread) : 0 } }),
     ...(plan.provider !== undefined && { from: { provider: plan.provider, always: plan.anyProvider !== true } }),
   };
   const planned = choose ?? planCall(services, call, task);

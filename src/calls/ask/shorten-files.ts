@@ -33,18 +33,15 @@ function outlineText(text: string, symbols: readonly FoundSymbol[], maxTokens: n
     const written = list.map(write).join('\n');
     if (estimateTokens(written) <= maxTokens) return written;
   }
-  return firstOf(outer.slice(0, Math.max(1, maxTokens)).map(plain), outer.length, maxTokens);
+  const entries = outer.slice(0, Math.max(1, maxTokens)).map(plain);
+  const cut = (count: number) => [...entries.slice(0, count), `… and ${outer.length - count} more`].join('\n');
+  const count = mostThatFit(entries.length, each => estimateTokens(cut(each)) <= maxTokens);
+  return count === 0 ? undefined : cut(count);
 }
 
 function entry({ name, kind, from, to, depth }: FoundSymbol, source: string | undefined): string {
   const says = safeCut((source ?? '').trim().replace(/\s*\{$/, ''), maxLineLength);
   return `${from}-${to}│ ${'  '.repeat(depth)}${says.includes(name) ? says : `${kind} ${name}`}`;
-}
-
-function firstOf(entries: readonly string[], all: number, maxTokens: number): string | undefined {
-  const cut = (count: number) => [...entries.slice(0, count), `… and ${all - count} more`].join('\n');
-  const count = mostThatFit(entries.length, count => estimateTokens(cut(count)) <= maxTokens);
-  return count === 0 ? undefined : cut(count);
 }
 
 /** Makes one part of a text short, a line that costs no more than it may: the lines that say most, in their order. */

@@ -10,9 +10,6 @@ export interface RedisFacts extends Pick<Store, 'fact' | 'facts' | 'swapFact'> {
 // All facts stand in one slot, so that they have one count of versions and can be listed. KEYS of all scripts: where facts
 // begin, which is also their index by name. Fields of a fact: v its version, e its end, b its value, n the last change by name.
 
-/** ARGV: name. */
-const readScript = reads(`return redis.call('HMGET', KEYS[1] .. ':' .. ARGV[1], 'v', 'e', 'b')`);
-
 /** ARGV: beginning of the names. */
 const listScript = reads(`
 local found = {}
@@ -60,7 +57,7 @@ const marginMs = 60_000;
 export function redisFacts({ client, keys, random }: RedisParts): RedisFacts {
   const place = [keys.fact];
   return {
-    fact: async (key, now) => liveFact(textsOf(await client.run(readScript, place, [key])), now),
+    fact: async (key, now) => liveFact(textsOf(await client.send('HMGET', `${keys.fact}:${key}`, 'v', 'e', 'b')), now),
     async facts(prefix, now) {
       const found = new Map<string, Fact>();
       for (const part of partsOf(await client.run(listScript, place, [prefix], 'bulk'))) {

@@ -76,9 +76,10 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
   const indexOf = (owner: string) => keys.owner(owner).jobs;
   const life = ({ expiresAt, updatedAt }: Job) => Math.ceil(Math.max(0, expiresAt - updatedAt) + graceMs);
 
-  async function read(id: string): Promise<Job | 'gone'> {
+  /** Undefined when the server has none, or none any more. */
+  async function read(id: string): Promise<Job | undefined> {
     const body = await client.fetch('HGET', keys.job(id), 'body');
-    if (typeof body !== 'string') return 'gone';
+    if (typeof body !== 'string') return undefined;
     const job = unpackRecord(body, 'job')?.job;
     if (job?.id === id) return job;
     throw damagedJob(id, 'in Redis');
@@ -103,21 +104,18 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     for (let at = 0; ; at += page) {
       const ids = allTextsOf(await client.send('ZRANGE', name, at, at + page - 1, 'REV'));
       // One that is damaged is refused to whoever asks for it; it does not hide the others.
-      yield await inBatches(ids, async id => ({ id, job: await unlessDamaged(read(id)) }));
+      const found = await inBatches(ids, id => unlessDamaged(read(id).then(job => ({ id, job }))));
+      yield* found.filter(each => each !== undefined);
       if (ids.length < page) return;
     }
   }
 
-  async function drop(owner: string, ids: readonly string[]): Promise<void> {
+  async function dropWhere(owner: string, goes: (job: Job | undefined) => boolean): Promise<void> {
+    const ids: string[] = [];
+    for await (const { id, job } of walk(owner)) if (goes(job)) ids.push(id);
     if (ids.length === 0) return;
     await inBatches(ids, id => client.send('UNLINK', keys.job(id)));
     await client.send('ZREM', indexOf(owner), ...ids);
-  }
-
-  async function dropWhere(owner: string, goes: (job: Job | 'gone') => boolean): Promise<void> {
-    const ids: string[] = [];
-    for await (const found of walk(owner)) ids.push(...found.filter(({ job }) => job && goes(job)).map(({ id }) => id));
-    await drop(owner, ids);
   }
 
   return {
@@ -127,27 +125,25 @@ export function redisJobs({ client, keys, random }: RedisParts): RedisJobs {
     },
     async job(id, now) {
       const job = await read(id);
-      return job !== 'gone' && job.expiresAt > now ? job : undefined;
+      return job && job.expiresAt > now ? job : undefined;
     },
     async jobs({ owner, limit, now }) {
       const jobs: Job[] = [];
       if (limit < 1) return jobs;
-      for await (const found of walk(ownerHash(owner))) {
-        for (const { job } of found) {
-          if (job && job !== 'gone' && job.owner === owner && job.expiresAt > now) jobs.push(job);
-        }
+      for await (const { job } of walk(ownerHash(owner))) {
+        if (job?.owner === owner && job.expiresAt > now) jobs.push(job);
         if (jobs.length >= limit) break;
       }
-      return jobs.slice(0, limit);
+      return jobs;
     },
     async endJob(id, end) {
       const before = await read(id);
-      const job = before === 'gone' ? undefined : endedJob(before, end);
-      if (before === 'gone' || !job || !(await write(job, before.status))) return false;
+      const job = before && endedJob(before, end);
+      if (!before || !job || !(await write(job, before.status))) return false;
       await indexed(job);
       return true;
     },
-    dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job !== 'gone' && job.thread === thread),
-    dropExpired: (owner, now) => dropWhere(owner, job => job === 'gone' || job.expiresAt <= now),
+    dropOfThread: (owner, thread) => dropWhere(ownerHash(owner), job => job?.thread === thread),
+    dropExpired: (owner, now) => dropWhere(owner, job => !job || job.expiresAt <= now),
   };
 }

@@ -219,13 +219,6 @@ export function redisPrune(
     return found;
   }
 
-  async function endStored(stored: StoredHead, all: ReadonlyMap<ThreadId, unknown>, now: number): Promise<boolean> {
-    const { id, expiresAt } = stored.head;
-    // It may have been forked since.
-    if ((await forksOf(id)).some(fork => !all.has(fork))) return false;
-    return threads.end(stored, expiresAt <= now ? 'expired' : 'unused', now);
-  }
-
   /** Ids of threads that went long ago. */
   async function forget(owner: string, now: number): Promise<void> {
     const { gone } = keys.owner(owner);
@@ -256,7 +249,12 @@ export function redisPrune(
         await jobs.dropExpired(owner, now);
       }
       const all = await going(owners, now, unused, true);
-      const ended = await inBatches([...all.values()], stored => endStored(stored, all, now));
+      const ended = await inBatches([...all.values()], async stored => {
+        const { id, expiresAt } = stored.head;
+        // It may have been forked since.
+        if ((await forksOf(id)).some(fork => !all.has(fork))) return false;
+        return threads.end(stored, expiresAt <= now ? 'expired' : 'unused', now);
+      });
       for (const owner of owners) await spend.prune(owner, now);
       return ended.filter(Boolean).length;
     },

@@ -1,7 +1,7 @@
 import { isThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { type HeadState, tombstoneLifeMs } from '../records.ts';
-import { matchWords, queryWords } from '../search-words.ts';
+import { type HeadState, isListed, tombstoneLifeMs } from '../records.ts';
+import { bestMatch, queryWords } from '../search-words.ts';
 import type { ListQuery, SearchHit, SearchQuery } from '../store.ts';
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash, type RedisKeys } from './keys.ts';
@@ -52,25 +52,15 @@ export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread
   }
 
   /** Live threads of a list, page by page, the newest first. */
-  async function* walk({ owner, workspace, now, before, beforeId }: Omit<ListQuery, 'limit'>, size: number) {
+  async function* walk(query: Omit<ListQuery, 'limit'>, size: number) {
+    const { owner, workspace, before = '+inf' } = query;
     const names = keys.owner(ownerHash(owner));
     const name = workspace === undefined ? names.threads : names.workspace(workspace);
     for (let at = 0; ; at += size) {
-      const range = [before ?? '+inf', '-inf', 'BYSCORE', 'REV', 'LIMIT', at, size];
+      const range = [before, '-inf', 'BYSCORE', 'REV', 'LIMIT', at, size];
       const ids = allTextsOf(await client.send('ZRANGE', name, ...range));
       const found = await inBatches(ids, headOf);
-      const live: StoredHead[] = [];
-      for (const each of found) {
-        if (each?.state !== 'stored') continue;
-        const { head } = each.value;
-        const { id, updatedAt } = head;
-        const isAsked = head.owner === owner && (workspace === undefined || head.workspace === workspace);
-        const isSameTime = updatedAt === before && beforeId !== undefined;
-        // On the page that a list goes on with.
-        const isAfter = before === undefined || updatedAt < before || (isSameTime && id < beforeId);
-        if (isAsked && head.expiresAt > now && isAfter) live.push(each.value);
-      }
-      yield live;
+      yield found.flatMap(each => (each?.state === 'stored' && isListed(query, each.value.head) ? [each.value] : []));
       if (ids.length < size) return;
     }
   }
@@ -133,11 +123,10 @@ async function bestTurn(client: RedisClient, keys: RedisKeys, stored: StoredHead
   const [, turns = '', exchanges = '', , , , indexed = ''] = all;
   const wanted = words.map(word => ` ${word}`);
   const seqs = allTextsOf(await client.run(searchThread, [indexed, exchanges], [weighedTurns, ...wanted]));
-  let found: (SearchHit & { count: number }) | undefined;
-  for (const text of await inBatches(seqs, seq => client.fetch('LINDEX', turns, Number(seq) - head.startSeq - 1))) {
-    const turn = unpackRecord(typeof text === 'string' ? text : undefined, 'turn')?.turn;
-    const match = turn && matchWords(turn.content, words);
-    if (match && match.count > (found?.count ?? 0)) found = { thread: publicHead(stored), seq: turn.seq, ...match };
-  }
-  return found && { thread: found.thread, seq: found.seq, snippet: found.snippet };
+  const texts = await inBatches(seqs, seq => client.fetch('LINDEX', turns, Number(seq) - head.startSeq - 1));
+  const found = bestMatch(
+    allTextsOf(texts).map(text => unpackRecord(text, 'turn')?.turn),
+    words,
+  );
+  return found && { thread: publicHead(stored), ...found };
 }

@@ -48,8 +48,7 @@ export type WriterAnswer =
 export interface WriterOptions {
   /** Absolute path; the file and its directory are made on first use. */
   file: string;
-  /** The file may not grow beyond this many bytes; absent: as far as the disk allows. */
-  maxBytes?: number;
+
   /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
   program?: string;
 }

@@ -89,8 +89,7 @@ export type Connect = (file: string, options: { timeout: number }) => DatabaseSy
 export interface OpenOptions extends RepairOptions {
   file: string;
   connect: Connect;
-  /** The file may not grow beyond it. */
-  maxBytes?: number;
+
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
 }
@@ -221,7 +220,7 @@ function createPrivate(path: string): void {
 
 /** Undefined when the file was damaged; it has then been replaced. */
 function open(options: OpenOptions, thorough: boolean) {
-  const { file, maxBytes, connect } = options;
+  const { file, connect } = options;
   createPrivate(file);
   if (statSync(file).size === 0 && logReader(file).frames > 0) {
     // SQLite deletes the log of an empty file.
@@ -244,10 +243,7 @@ function open(options: OpenOptions, thorough: boolean) {
     // A page that many changes touch is moved into the file less often than after 1,000 of them. What is deleted within a page
     // is wiped, so that nothing brings it back when the page is damaged.
     db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 3000; PRAGMA secure_delete = FAST');
-    if (maxBytes !== undefined) {
-      const pages = Math.floor(maxBytes / Number(onlyValue(db, 'PRAGMA page_size')));
-      db.exec(`PRAGMA max_page_count = ${Math.max(1, pages)}`);
-    }
+
     noteLogOwner(file);
     return { db, inode: inodeOf(file) ?? -1, repaired: false };
   } catch (error) {

@@ -17,33 +17,36 @@ import { damaged, recordOf } from './tables.ts';
  * What was read of rows that never change, so that it need not be read and checked again: keeps as much as fits, and gives up
  * what was not asked for the longest.
  */
-export function seenRows<Value>(capacity: number) {
-  const kept = new Map<string, { value: Value; size: number }>();
+export function seenRows<Value extends { bytes: number }>(capacity: number) {
+  const kept = new Map<string, Value>();
   let total = 0;
-  const drop = (key: string) => {
-    total -= kept.get(key)?.size ?? 0;
+
+  function take(key: string): Value | undefined {
+    const found = kept.get(key);
     kept.delete(key);
-  };
+    total -= found?.bytes ?? 0;
+    return found;
+  }
+
+  /** One that is larger than the whole capacity is not kept. */
+  function keep(key: string, value: Value): void {
+    take(key);
+    if (value.bytes > capacity) return;
+    kept.set(key, value);
+    total += value.bytes;
+    for (const oldest of kept.keys()) {
+      if (total <= capacity) break;
+      take(oldest);
+    }
+  }
+
   return {
+    keep,
     get(key: string): Value | undefined {
-      const found = kept.get(key);
-      if (!found) return undefined;
-      kept.delete(key);
-      kept.set(key, found);
-      return found.value;
+      const found = take(key);
+      if (found) keep(key, found);
+      return found;
     },
-    /** `size` is what it takes in memory, about, in the unit of `capacity`. One that is larger than the whole is not kept. */
-    keep(key: string, value: Value, size: number): void {
-      drop(key);
-      if (size > capacity) return;
-      kept.set(key, { value, size });
-      total += size;
-      for (const oldest of kept.keys()) {
-        if (total <= capacity) break;
-        drop(oldest);
-      }
-    },
-    drop,
   };
 }
 
@@ -163,7 +166,7 @@ export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread:
     const turns = before.turns.map(turn => withStatus(turn, turn.status) ?? turn);
     turns.push(...added.flatMap(turn => withStatus(turn) ?? []));
     const now = { ...before, last, turns, ends, compactions, bytes };
-    seen.keep(id, now, bytes);
+    seen.keep(id, now);
     return now;
   }
 

@@ -3,8 +3,8 @@ import { isAppError } from '../../core/errors.ts';
 import type { Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ThreadHead } from '../../core/thread.ts';
-import { closedStore, damagedText, goneAs, sealBlob, skipWarning, wholeHead } from '../records.ts';
-import { matchWords, queryWords, type WordMatch } from '../search-words.ts';
+import { closedStore, damagedText, goneAs, isListed, sealBlob, skipWarning, wholeHead } from '../records.ts';
+import { bestMatch, queryWords } from '../search-words.ts';
 import type { ListQuery, Lookup, SearchHit, SearchQuery } from '../store.ts';
 import type { SqliteClient } from './client.ts';
 import { isDamage, isFailedRead, passesSoon, sqliteFailure } from './failure.ts';
@@ -92,8 +92,10 @@ export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) 
       snapshot(() => {
         const found = new Map<Sha256, string>();
         for (const sha of new Set(hashes)) {
-          const row = blob.get(sha);
-          if (row) found.set(sha, textOfBlob(sha, row));
+          const { body, seal } = blob.get(sha) ?? {};
+          if (body === undefined) continue;
+          if (typeof body !== 'string' || sealBlob(sha, body) !== seal) throw damagedText(sha, 'on the disk');
+          found.set(sha, body);
         }
         return found;
       }),
@@ -118,11 +120,6 @@ function headOf(row: Row): ThreadHead | undefined {
   return wholeHead(state, origin);
 }
 
-function textOfBlob(sha: Sha256, { body, seal }: Row): string {
-  if (typeof body === 'string' && sealBlob(sha, body) === seal) return body;
-  throw damagedText(sha, 'on the disk');
-}
-
 function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query: ListQuery) => ThreadHead[] {
   const prepare = (where: string) =>
     db.prepare(
@@ -139,7 +136,8 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
        WHERE n > (SELECT upto FROM indexed WHERE name = 'threads') AND kind = 'head' GROUP BY thread) t
      JOIN records h ON h.n = t.n LEFT JOIN records o ON o.n = (SELECT min(n) FROM records WHERE thread = t.thread)`,
   );
-  return ({ owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
+  return query => {
+    const { owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now } = query;
     const place = workspace === undefined ? [owner] : [owner, workspace];
     const statement = workspace === undefined ? ofOwner : ofWorkspace;
     if (limit < 1) return [];
@@ -158,13 +156,9 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
       if (found.length >= limit) break;
     }
     if (newer.size === 0) return found;
-    const isWanted = (head: ThreadHead) =>
-      head.owner === owner &&
-      (workspace === undefined || head.workspace === workspace) &&
-      (head.updatedAt < before || (head.updatedAt === before && head.id < beforeId)) &&
-      head.expiresAt > now;
+    const added = [...newer.values()].filter(head => isListed(query, head));
     const newestFirst = (a: ThreadHead, b: ThreadHead) => b.updatedAt - a.updatedAt || (a.id < b.id ? 1 : -1);
-    return [...found, ...[...newer.values()].filter(isWanted)].sort(newestFirst).slice(0, limit);
+    return [...found, ...added].sort(newestFirst).slice(0, limit);
   };
 }
 
@@ -187,16 +181,6 @@ function sqliteSearch(
   const byNumber = db.prepare(`SELECT ${headColumns} FROM ${headTables} WHERE t.n = ?`);
   const turn = db.prepare('SELECT body, seal FROM records WHERE n = ?');
 
-  function best(turns: readonly Row[], words: readonly string[]): (WordMatch & { seq: number }) | undefined {
-    let found: (WordMatch & { seq: number }) | undefined;
-    for (const row of turns.slice(0, weighedTurns)) {
-      const stored = recordOf(turn.get(Number(row.turn)), 'turn')?.turn;
-      const match = stored && matchWords(stored.content, words);
-      if (match && match.count > (found?.count ?? 0)) found = { ...match, seq: stored.seq };
-    }
-    return found;
-  }
-
   return ({ text, owner, workspace, limit, before = Number.MAX_SAFE_INTEGER, beforeId = '', now }) => {
     const words = queryWords(text);
     if (words.length === 0 || limit < 1) return [];
@@ -208,8 +192,9 @@ function sqliteSearch(
         if (hits.length >= limit) break;
         const row = byNumber.get(thread);
         const head = row && headOf(row);
-        const found = head?.owner === owner && best(turns, words);
-        if (head && found) hits.push({ thread: head, seq: found.seq, snippet: found.snippet });
+        const weighed = turns.slice(0, weighedTurns).map(each => recordOf(turn.get(Number(each.turn)), 'turn')?.turn);
+        const found = head?.owner === owner && bestMatch(weighed, words);
+        if (head && found) hits.push({ thread: head, ...found });
         else if (!head) onSkip(String(row?.id));
       }
       return hits;

@@ -117,7 +117,8 @@ function addSpend({ spend }: Found, record: RecordOf<'spend'>): void {
 
 function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 'tombstone' | 'job' | 'spend' }>): void {
   const id = threadId(threadOf(record));
-  const remains = threads.get(id) ?? nothing();
+  const nothing = { turns: new Map(), exchanges: new Map(), compactions: new Map(), workflows: new Map() };
+  const remains: Remains = threads.get(id) ?? nothing;
   threads.set(id, remains);
   switch (record.kind) {
     case 'origin':
@@ -141,10 +142,6 @@ function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 't
       if (record.seq >= (remains.workflows.get(record.tool)?.seq ?? 0)) remains.workflows.set(record.tool, record);
       break;
   }
-}
-
-function nothing(): Remains {
-  return { turns: new Map(), exchanges: new Map(), compactions: new Map(), workflows: new Map() };
 }
 
 const isLater = (head: HeadState, than: HeadState): boolean =>

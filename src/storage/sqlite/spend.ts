@@ -71,16 +71,14 @@ export function sqliteSpend(db: DatabaseSync) {
 }
 
 export function sqliteSpendReads(db: DatabaseSync) {
-  const ofOwner = db.prepare('SELECT body, seal FROM spend WHERE owner = ? AND day >= ? ORDER BY day, n');
-  const ofThread = db.prepare(
-    'SELECT body, seal FROM spend WHERE owner = ? AND day >= ? AND thread = ? ORDER BY day, n',
+  const select = db.prepare(
+    'SELECT body, seal FROM spend WHERE owner = ?1 AND day >= ?2 AND (?3 IS NULL OR thread = ?3) ORDER BY day, n',
   );
   return {
     spendUsed: usedOf(db),
     spendRows({ owner, from, thread }: SpendQuery): SpendRow[] {
-      const found = thread === undefined ? ofOwner.all(owner, from) : ofThread.all(owner, from, thread);
       // A damaged row is missing from the sums; it does not hide the others.
-      return found.flatMap(row => recordOf(row, 'spend')?.row ?? []);
+      return select.all(owner, from, thread ?? null).flatMap(row => recordOf(row, 'spend')?.row ?? []);
     },
   };
 }
@@ -96,18 +94,15 @@ function usedOf(db: DatabaseSync): (scope: SpendScope) => SpendUsed {
      )
      SELECT coalesce(sum(s.usd), 0) AS usd FROM days d JOIN spend s ON s.owner = ?1 AND s.day = d.day AND s.thread = ?2`,
   );
-  const held = sum('spend_holds WHERE owner = ? AND expires_at > ?');
-  const heldForThread = sum('spend_holds WHERE owner = ? AND expires_at > ? AND thread = ?');
+  const holds = db.prepare(
+    `SELECT coalesce(sum(usd), 0) AS day, coalesce(sum(usd) FILTER (WHERE thread = ?3), 0) AS thread
+     FROM spend_holds WHERE owner = ?1 AND expires_at > ?2`,
+  );
   const usd = (row: Row | undefined) => Number(row?.usd ?? 0);
   return ({ owner, day: ofDay, thread: id, now }) => {
-    const holds = {
-      day: usd(held.get(owner, now)),
-      thread: id === undefined ? 0 : usd(heldForThread.get(owner, now, id)),
-    };
-    return {
-      day: usd(day.get(owner, ofDay)) + holds.day,
-      thread: id === undefined ? 0 : usd(thread.get(owner, id)) + holds.thread,
-      held: holds,
-    };
+    const row = holds.get(owner, now, id ?? null);
+    const held = { day: Number(row?.day), thread: Number(row?.thread) };
+    const ofThread = id === undefined ? 0 : usd(thread.get(owner, id)) + held.thread;
+    return { day: usd(day.get(owner, ofDay)) + held.day, thread: ofThread, held };
   };
 }

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { scheduler } from 'node:timers/promises';
+import { withTimeout } from '../../core/concurrency.ts';
 import { isAppError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { closedStore } from '../records.ts';
@@ -81,13 +81,13 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
  * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
  * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
  */
-export function createSqliteStore({ file, clock, onWarning, maxBytes, program }: SqliteStoreOptions): Store {
+export function createSqliteStore({ file, clock, onWarning, program }: SqliteStoreOptions): Store {
   let heard: string[] = [];
   const hear = (message: string) => {
     heard.push(message);
     onWarning(message);
   };
-  const writer = sqliteClient({ file, maxBytes, program }, clock, hear);
+  const writer = sqliteClient({ file, program }, clock, hear);
   const reader = sqliteReader({ file, clock, onWarning, writer });
   let closing: Promise<void> | undefined;
 
@@ -111,23 +111,18 @@ export function createSqliteStore({ file, clock, onWarning, maxBytes, program }:
   };
 
   async function follow(name: IndexName): Promise<void> {
-    for (let lags = await reader.read(reads => reads.lags(name)); lags; ) {
-      const timer = new AbortController();
-      const late = scheduler.wait(indexWaitMs, { signal: timer.signal }).then(
-        () => storageError('unavailable', 'another process holds its lock.'),
-        () => false,
-      );
-      const step = writing({ op: 'index', args: [name] }).then(more => more === 1);
-      const outcome = await Promise.race([step.catch((error: unknown) => error), late]);
-      timer.abort();
-      lags = outcome === true;
-      if (typeof outcome === 'boolean') continue;
-      if (!isAppError(outcome) || outcome.kind !== 'storage' || outcome.details.class === 'corrupt') throw outcome;
+    let lags = await reader.read(reads => reads.lags(name));
+    try {
+      while (lags) {
+        const more = await withTimeout(clock, indexWaitMs, writing({ op: 'index', args: [name] }));
+        if (more === undefined) throw storageError('unavailable', 'another process holds its lock.');
+        lags = more === 1;
+      }
+    } catch (error) {
+      if (!isAppError(error) || error.kind !== 'storage' || error.details.class === 'corrupt') throw error;
       // A list looks through what came in since; a search finds by its index alone.
       if (name === 'words')
-        onWarning(
-          `The index of words is not up to date, so that a search may miss the newest turns: ${outcome.message}`,
-        );
+        onWarning(`The index of words is not up to date, so that a search may miss the newest turns: ${error.message}`);
     }
   }
 

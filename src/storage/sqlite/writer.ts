@@ -249,9 +249,5 @@ export function startWriter(connect: Connect): void {
 }
 
 // Another program for this thread starts the writer by itself.
-if (isProgram()) startWriter((file, { timeout }) => new DatabaseSync(file, { timeout }));
-
-function isProgram(): boolean {
-  const options: WriterOptions | null = workerData;
-  return options !== null && options.program === undefined;
-}
+const given: WriterOptions | null = workerData;
+if (given && given.program === undefined) startWriter((file, { timeout }) => new DatabaseSync(file, { timeout }));

@@ -244,7 +244,8 @@ const pageHead = (title: string): string => `<!doctype html>
 
 const shownInContents = 70;
 
-const pictures = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+/** Browsers show these, and nothing in them runs. */
+export const shownImages = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** A thread to read, as one HTML file that loads nothing and runs nothing; in pieces. */
 export async function* exportHtml({ thread, blob }: Exported): AsyncGenerator<string> {
@@ -290,7 +291,7 @@ function code(text: string): string {
 
 async function picture({ source, mediaType, blob: hash }: ImageRecord, blob: ReadBlob): Promise<string> {
   const name = escapeHtml(printablePath(source));
-  const data = pictures.includes(mediaType) ? await blob(hash) : undefined;
+  const data = shownImages.has(mediaType) ? await blob(hash) : undefined;
   if (data === undefined || !/^[A-Za-z0-9+/=]*$/.test(data)) return `<p>Image <code>${name}</code></p>\n`;
   return `<figure><img src="data:${mediaType};base64,${data}" alt="${name}"></figure>\n`;
 }

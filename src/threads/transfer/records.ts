@@ -55,8 +55,6 @@ const amount = z.number().min(0);
 const time = z.number().min(0).max(8.64e15);
 const only = <Value extends string>(is: (value: string) => value is Value, problem: string) =>
   z.custom<Value>(value => typeof value === 'string' && is(value), problem);
-const threadIds = only(isThreadId, 'is no UUID');
-const exchangeIds = only(isExchangeId, 'is no UUID');
 const hashes = only(isSha256, 'is no SHA-256 in lower case');
 /** Any JSON object; how deep it goes is checked where the line is read. */
 const anything = z.custom<JsonObject>(isRecord, 'is no object');
@@ -140,7 +138,7 @@ const turn = strict<Omit<StoredTurn, 'attempts'>>()({
   seq: z.int().min(1),
   role: z.enum(['user', 'assistant']),
   status: z.enum(exchangeStatuses),
-  exchange: exchangeIds,
+  exchange: only(isExchangeId, 'is no UUID'),
   timestamp: time,
   toolName: word,
   modelProvider: word.optional(),
@@ -164,7 +162,7 @@ const compaction = strict<Compaction>()({
 });
 
 const head = strict<FileHead>()({
-  id: threadIds,
+  id: only(isThreadId, 'is no UUID'),
   toolName: word,
   title: z.string().max(2_000),
   createdAt: time,

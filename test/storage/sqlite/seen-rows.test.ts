@@ -6,21 +6,22 @@ import { start, threadWith } from '../../contracts/store-fixtures.ts';
 import { sqlitePlace } from '../../support/sqlite-temp.ts';
 
 it('rows that were seen are kept while they fit, those that were not asked for the longest go first', () => {
-  const seen = seenRows<string>(10);
-  seen.keep('a', 'A', 4);
-  seen.keep('b', 'B', 4);
-  expect(seen.get('a')).toBe('A');
-  seen.keep('c', 'C', 4);
-  expect(['a', 'b', 'c'].map(seen.get)).toEqual(['A', undefined, 'C']);
-  seen.keep('c', 'longer', 6);
-  expect(['a', 'c'].map(seen.get)).toEqual(['A', 'longer']);
-  seen.keep('d', 'too long for all', 11);
-  expect(['a', 'c', 'd'].map(seen.get)).toEqual(['A', 'longer', undefined]);
-  seen.keep('c', 'outgrown', 11);
-  expect(seen.get('c')).toBeUndefined();
-  seen.drop('a');
-  seen.keep('e', 'E', 10);
-  expect(seen.get('e')).toBe('E');
+  const seen = seenRows<{ name: string; bytes: number }>(10);
+  const keep = (key: string, name: string, bytes: number) => seen.keep(key, { name, bytes });
+  const names = (...keys: string[]) => keys.map(key => seen.get(key)?.name);
+  keep('a', 'A', 4);
+  keep('b', 'B', 4);
+  expect(names('a')).toEqual(['A']);
+  keep('c', 'C', 4);
+  expect(names('a', 'b', 'c')).toEqual(['A', undefined, 'C']);
+  keep('c', 'longer', 6);
+  expect(names('a', 'c')).toEqual(['A', 'longer']);
+  keep('d', 'too long for all', 11);
+  expect(names('a', 'c', 'd')).toEqual(['A', 'longer', undefined]);
+  keep('c', 'outgrown', 11);
+  expect(names('c')).toEqual([undefined]);
+  keep('e', 'E', 10);
+  expect(names('a', 'e')).toEqual([undefined, 'E']);
 });
 
 it('threads that were read are remembered up to 4 MB, those that were not asked for the longest are read again', async () => {

@@ -555,6 +555,7 @@ describe('the SQLite store', () => {
 
   describe('without room', () => {
     const text = 'unrepeatable '.repeat(1000);
+    const smallDisk = new URL('../../support/small-sqlite-writer.ts', import.meta.url).href;
 
     async function fillUp(store: Store): Promise<{ id: ReturnType<typeof headOf>['id']; turns: number }> {
       const { id } = await threadWith(store, []);
@@ -574,7 +575,7 @@ describe('the SQLite store', () => {
     }
 
     it('refuses what does not fit, keeps the rest, and goes on when there is room again', async () => {
-      const store = place.open({ maxBytes: 1_000_000 });
+      const store = place.open({ program: smallDisk });
       const small = await threadWith(store, ['small', 'thread']);
       const full = await fillUp(store);
       expect(full.turns).toBeGreaterThan(5);
@@ -589,7 +590,7 @@ describe('the SQLite store', () => {
     });
 
     it('does not let a change that is too big take others of the same moment with it', async () => {
-      const store = place.open({ maxBytes: 1_000_000 });
+      const store = place.open({ program: smallDisk });
       const heads = Array.from({ length: 10 }, () => headOf());
       const huge = await threadWith(store, []);
       const results = await Promise.allSettled([
