@@ -2,6 +2,7 @@ import { jsonrepair } from 'jsonrepair';
 import { type AppError, asError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import type { JobReply } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, parsedJson, textsIn } from '../core/json.ts';
+import { textBetween } from '../core/text.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { ToolReply } from '../core/tool-host.ts';
 import { feeDocument, feeKinds, feeUnits, roundedUsd, type Usage } from '../core/usage.ts';
@@ -241,9 +242,12 @@ const specialStatuses = new Set([
   'no_bug_found',
 ]);
 
+/** Repairing takes time by the square of the length. */
+const maxRepaired = 32_768;
+
 /** The JSON object in a model's answer: bare, fenced, or between prose; slightly broken ones are mended. */
 export function objectIn(text: string): Record<string, unknown> | undefined {
-  const fenced = /```(?:json)?\s*\n([\s\S]*?)\n?```/.exec(text)?.[1];
+  const fenced = textBetween(text, /```(?:json)?[^\S\n]*\n/, '```');
   const braces = text.slice(text.indexOf('{'), text.lastIndexOf('}') + 1);
   for (const candidate of [text.trim(), fenced?.trim(), braces]) {
     if (!candidate?.startsWith('{')) continue;
@@ -255,7 +259,7 @@ export function objectIn(text: string): Record<string, unknown> | undefined {
 
 function mendedJson(text: string): unknown {
   try {
-    return JSON.parse(jsonrepair(text));
+    return text.length > maxRepaired ? undefined : JSON.parse(jsonrepair(text));
   } catch {
     // Beyond repair: the caller treats the answer as text.
     return undefined;

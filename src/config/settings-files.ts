@@ -19,9 +19,10 @@ export function parseEnvFile(text: string) {
   const content = text.startsWith('\uFEFF') ? text.slice(1) : text;
   const values: Record<string, string> = Object.assign(Object.create(null), parseEnv(content));
   // Other readers keep a `#` without a space before it; the built-in one starts a comment there.
-  const cut = [...content.matchAll(cutValue)].map(([, name = '']) => name);
+  const lines = content.replace(/[\r\u2028\u2029]/g, '');
+  const cut = [...lines.matchAll(cutValue)].map(([, name = '']) => name);
   // A value in quotes may have lines of its own.
-  const plain = content.replace(quotedValue, (found, name: string) => name + found.replace(/[^\n]/g, ''));
+  const plain = lines.replace(quotedValue, (found, name: string) => name + found.replace(/[^\n]/g, ''));
   const idle = plain.split('\n').flatMap((line, at) => (/^\s*($|#|[^\s=].*=)/.test(line) ? [] : [at + 1]));
   return { values, cut, idle };
 }

@@ -39,6 +39,14 @@ export function editDistance(from: string, to: string, limit: number): number {
   return Math.min(row[to.length] ?? 0, limit + 1);
 }
 
+/** What stands between the first match of `opens` and the first `closes` after it; in one pass, however often either begins. */
+export function textBetween(text: string, opens: RegExp, closes: string): string | undefined {
+  const found = opens.exec(text);
+  const start = found ? found.index + found[0].length : 0;
+  const end = found ? text.indexOf(closes, start) : -1;
+  return end === -1 ? undefined : text.slice(start, end);
+}
+
 /** Counts lines as an editor does: a final line end starts no new line. */
 export const countLines = (text: string): number => timesIn(text, '\n') + (text === '' || text.endsWith('\n') ? 0 : 1);
 

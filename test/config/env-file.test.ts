@@ -1,10 +1,17 @@
 import { describe, expect, it } from 'vitest';
 import { parseEnvFile } from '../../src/config/settings-files.ts';
+import { ownTime } from '../support/own-time.ts';
 
 describe('a .env file', () => {
   it('has names, quotes, comments, exports, a byte-order mark and Windows line ends', () => {
     const text = '\uFEFFA=1\r\n# note\r\nexport B="x # y"\r\nC=\'q\' # note\r\nD = spaced \r\nnothing\r\nE=';
     expect({ ...parseEnvFile(text).values }).toEqual({ A: '1', B: 'x # y', C: 'q', D: 'spaced', E: '' });
+  });
+
+  it.each(['\r', '\u2028', ' ', 'A="x'])('is read in time by its length: %j again and again', piece => {
+    const before = ownTime();
+    parseEnvFile(piece.repeat(100_000));
+    expect(ownTime() - before).toBeLessThan(1_000);
   });
 
   it('tells which values end at a # that has no space before it', () => {

@@ -11,9 +11,22 @@ const harmless = (rendered: string): string =>
     .map((piece, index) => (index % 2 === 1 ? piece : printableText(piece)))
     .join('');
 
-/** Renders Markdown for a terminal as it arrives: lines when they are complete, tables and code blocks at their end. */
+/** Some Markdown takes time by the square of its length. */
+const maxRendered = 65_536;
+
+/**
+ * Renders Markdown for a terminal as it arrives: lines when they are complete, tables and code blocks at their end. What is too long
+ * or too deeply nested is shown as it is written.
+ */
 export function createMarkdown(width: number, color: boolean) {
   const options = { width, color, hyperlinks: false, tableTruncate: false, codeBox: false };
-  const streamer = createMarkdownStreamer({ render: text => render(text, options), spacing: 'single' });
+  const rendered = (text: string) => {
+    try {
+      return text.length > maxRendered ? text : render(text, options);
+    } catch {
+      return text;
+    }
+  };
+  const streamer = createMarkdownStreamer({ render: rendered, spacing: 'single' });
   return { add: (delta: string) => harmless(streamer.push(delta)), end: () => harmless(streamer.finish()) };
 }

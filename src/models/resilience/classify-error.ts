@@ -1,5 +1,11 @@
 import type { Fault } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
+import { cutMiddle } from '../../core/text.ts';
+
+/** Characters of an explanation that are read: the rules go through them many times. */
+const maxRead = 10_000;
+
+const told = (text = 'no reason was given'): string => cutMiddle(text, maxRead);
 
 /** What can be read from a failed call, whatever threw it. */
 export interface VendorError {
@@ -9,7 +15,7 @@ export interface VendorError {
   status?: number;
   /** The machine words of the answer (codes, types, reasons) in lower case, with a space between. */
   words: string;
-  /** What it said to people, unshortened and unmasked. */
+  /** What it said to people, unmasked and at most `maxRead` long. */
   message: string;
   /** Response headers, names in lower case. */
   headers: Readonly<Record<string, string>>;
@@ -45,7 +51,7 @@ function wordFor(words: readonly string[], provider: string): string[] {
  */
 export function readVendorError(error: unknown, provider = ''): VendorError {
   if (!isRecord(error)) {
-    return { name: '', words: '', message: textIn(error) || 'no reason was given', headers: {}, body: undefined };
+    return { name: '', words: '', message: told(textIn(error) || undefined), headers: {}, body: undefined };
   }
   const text = textIn(error.responseBody);
   // In a stream it is the vendor's own object, or a chunk that the adapter could not read.
@@ -55,11 +61,10 @@ export function readVendorError(error: unknown, provider = ''): VendorError {
     name: error instanceof Error ? error.name : '',
     status: statusOf(error),
     // Some write their codes in camel case.
-    words: [...words, ...wordFor(words, provider)]
-      .join(' ')
+    words: cutMiddle([...words, ...wordFor(words, provider)].join(' '), maxRead)
       .replace(/([a-z])([A-Z])/g, '$1_$2')
       .toLowerCase(),
-    message: firstText(messageOf(body), readable(text), ownMessage(error)) ?? 'no reason was given',
+    message: told(firstText(messageOf(body), readable(text), ownMessage(error))),
     headers: headersOf(error.responseHeaders),
     body,
     systemCode: systemCodeOf(error),

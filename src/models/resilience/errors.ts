@@ -238,7 +238,7 @@ const shortestKey = 8;
 export const withoutKeys = (text: string, keys: readonly string[] = []): string =>
   keys
     .reduce((rest, key) => (key.length < shortestKey ? rest : rest.replaceAll(key, removed)), text)
-    .replace(/\b([a-z][a-z0-9+.-]*:\/\/)[^\s/@]+@/gi, `$1${removed}@`)
+    .replace(/(?<=:\/\/)[^\s/@]+@/g, `${removed}@`)
     .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
     .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)
     .replace(/\b((?:api[ _-]?)?(?:key|token)["']?(?: provided)?\s*[:=]\s*["']?)[^\s"',;]+/gi, `$1${removed}`)

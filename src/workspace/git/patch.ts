@@ -1,5 +1,5 @@
 import { structuredPatch } from 'diff';
-import { printablePath } from '../../core/text.ts';
+import { printablePath, textBetween } from '../../core/text.ts';
 import { maxChangedLines } from '../diff.ts';
 import { type MaskContext, maskFile, placeholdersIn } from '../restore-secrets.ts';
 
@@ -37,7 +37,7 @@ const refusedHeader =
  * Throws `UnfitPatch` for what does more to a file than change its lines, make it, or where it may, delete it.
  */
 export function parsePatch(text: string, { deletes = false }: { deletes?: boolean } = {}): PatchedFile[] {
-  const lines = (/```(?:diff|patch)?[^\S\n]*\n([\s\S]*?)\n```/.exec(text)?.[1] ?? text).split(/\r?\n/);
+  const lines = (textBetween(text, /```(?:diff|patch)?[^\S\n]*\n/, '\n```') ?? text).split(/\r?\n/);
   const files: PatchedFile[] = [];
   let at = 0;
   while (at < lines.length) {

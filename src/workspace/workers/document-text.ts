@@ -82,8 +82,8 @@ function slidesText(parts: Parts): string {
     .join('\n\n');
 }
 
-/** Tags by their names without prefix, and what stands between them. */
-const markup = /<(\/?)(?:\w+:)?(\w+)((?:"[^"]*"|'[^']*'|[^>"'])*?)(\/?)>|([^<]+)/g;
+/** Tags by their names without prefix, and what stands between them. A tag holds no `<`: each is looked for up to the next one. */
+const markup = /<(\/?)(?:\w+:)?(\w+)(?!\w)((?:"[^"<]*"|'[^'<]*'|[^<>"'])*?)(\/?)>|([^<]+)/g;
 const headingStyle = /"(?:heading|berschrift|titre|titolo|t.tulo|kop)\s?(\d)"/i;
 
 /** Running text: a line for each paragraph and each row of a table, whose cells are apart by tabs. */
@@ -131,7 +131,10 @@ type XmlElement = Record<'attributes' | 'content', string>;
 
 /** Attributes and content of all elements of a name that do not stand in each other. */
 function elements(name: string, xml = ''): XmlElement[] {
-  const pattern = new RegExp(`<(?:\\w+:)?${name}(?=[\\s/>])([^>]*?)(?:/>|>([\\s\\S]*?)</(?:\\w+:)?${name}>)`, 'g');
+  const tag = `(?:\\w+:)?${name}`;
+  // None holds another of its name: each is looked for up to the next one.
+  const inside = `((?:(?!<${tag}[\\s/>])[\\s\\S])*?)`;
+  const pattern = new RegExp(`<${tag}(?=[\\s/>])([^<>]*?)(?:/>|>${inside}</${tag}>)`, 'g');
   return [...xml.matchAll(pattern)].map(([, attributes = '', content = '']) => ({ attributes, content }));
 }
 
@@ -169,7 +172,7 @@ interface CellFormats {
 
 /** Phonetic guides repeat what stands there. */
 function stringIn(xml: string): string {
-  const own = xml.replace(/<(?:\w+:)?rPh\b[\s\S]*?<\/(?:\w+:)?rPh>/g, '');
+  const own = xml.replace(/<(?:\w+:)?rPh\b(?:(?!<(?:\w+:)?rPh\b)[\s\S])*?<\/(?:\w+:)?rPh>/g, '');
   const texts = elements('t', own).map(({ content }) => content);
   return withoutEntities(texts.join('')).replace(/\s+/g, ' ');
 }
@@ -178,7 +181,7 @@ function datedStyles(xml: string | undefined): boolean[] {
   const codes = new Map(
     elements('numFmt', xml).map(({ attributes }) => [
       Number(attribute('numFmtId', attributes)),
-      (attribute('formatCode', attributes) ?? '').replace(/"[^"]*"|\[[^\]]*\]|\\./g, ''),
+      (attribute('formatCode', attributes) ?? '').replace(/"[^"]*"|\[[^[\]]*\]|\\./g, ''),
     ]),
   );
   const [used] = elements('cellXfs', xml);

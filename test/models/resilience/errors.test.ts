@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
 import { readVendorError } from '../../../src/models/resilience/classify-error.ts';
 import { badUpstream, toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
+import { ownTime } from '../../support/own-time.ts';
 import { apiError } from '../scripted-model.ts';
 
 const origin = { provider: 'openai', model: 'gpt-x', attempt: 2, now: Date.parse('2030-01-01T00:00:00Z') };
@@ -498,4 +499,14 @@ describe('withoutKeys', () => {
   ])('leaves alone: %s', message => {
     expect(withoutKeys(message)).toBe(message);
   });
+
+  it.each(['a+', 'violat', 'exceededt', 'a://', 'key ', 'request too large '])(
+    'takes no longer than an explanation of %j is',
+    piece => {
+      const before = ownTime();
+      toModelError(apiError(400, openAi(piece.repeat(300_000 / piece.length))), origin);
+      withoutKeys(piece.repeat(300_000 / piece.length));
+      expect(ownTime() - before).toBeLessThan(1_000);
+    },
+  );
 });

@@ -11,7 +11,10 @@ const maxSummaryLength = 400;
 const maxPositionLength = 80;
 const marks = '[\\s#*_>-]*';
 
-const heading = (word: string) => new RegExp(`^${marks}${word}${marks}[::]?${marks}(.*)$`, 'im');
+/** The same within one line: what spans lines would be gone through again from each of them. */
+const lead = '[ \\t\\r\\u00a0#*_>-]*';
+
+const heading = (word: string) => new RegExp(`^${lead}${word}${marks}[::]?${marks}(.*)$`, 'im');
 
 const positionLine = heading('position');
 const verdictLine = heading('verdict');
@@ -36,7 +39,7 @@ function firstWords(text: string, found: RegExpExecArray | null): string | undef
     .find(line => line !== '');
 }
 
-const bare = (line: string): string => line.replace(/^[\s#*_>-]+|[\s*_]+$/g, '');
+const bare = (line: string): string => line.replace(/^[\s#*_>-]+|(?<![\s*_])[\s*_]+$/g, '');
 
 function positionIn(text: string): string | undefined {
   const found = positionLine.exec(text);

@@ -27,9 +27,13 @@ describe('what is read from a verdict', () => {
     expect(parseVerdict('x'.repeat(5_000)).short.length).toBeLessThanOrEqual(400);
   });
 
-  it('is quick on a long text without any of the words', () => {
+  it.each([
+    ['the words again and again', `${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`],
+    ['blanks within a line', `a\nb${' '.repeat(100_000)}c`],
+    ['empty lines', `confidence${'\n'.repeat(100_000)}`],
+  ])('is quick on a long text with %s', (_, text) => {
     const before = ownTime();
-    parseVerdict(`${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`);
+    parseVerdict(text);
     expect(ownTime() - before).toBeLessThan(1_000);
   });
 });
