@@ -249,15 +249,15 @@ export interface SpendUsed {
   day: number;
   /** 0 without a thread. */
   thread: number;
-  /** The part of both that is only reserved; absent: the store does not tell. */
-  held?: Pick<SpendUsed, 'day' | 'thread'>;
+  /** What of both is only reserved, and until when (epoch milliseconds), the next to end first; absent: the store does not tell. */
+  held?: { usd: number; at: number; thread?: string }[];
 }
 
 /** Money reserved before a call, by whichever process makes it. */
 export interface SpendHold extends SpendScope {
   id: string;
   usd: number;
-  /** Epoch milliseconds: a process that died holds nothing for longer. */
+  /** Epoch milliseconds: a process that died holds nothing for longer; one that lives reserves it again until later. */
   expiresAt: number;
   /** The most that may be spent and reserved then; absent: any amount. */
   dayLimit?: number;
@@ -267,11 +267,14 @@ export interface SpendHold extends SpendScope {
 /** What calls cost: sums by day, tool, model and thread, and what is reserved for calls under way. Part of every store. */
 export interface SpendLedger {
   /**
-   * Adds a call to the sums (absent: it cost nothing) and frees what was reserved under `hold`, as one step. `unhurried`:
-   * nothing waits for it, as in `FactSwap`.
+   * Adds a call to the sums (absent: it cost nothing) and frees what was reserved under `hold`, as one step. An entry whose `id`
+   * was added within the last hour changes no sum. `unhurried`: nothing waits for it, as in `FactSwap`.
    */
   add(entry: SpendEntry | undefined, hold?: string, unhurried?: boolean): Promise<void>;
-  /** Puts money aside unless a limit would be passed, as one step that no other process can come between. */
+  /**
+   * Puts money aside unless a limit would be passed, as one step that no other process can come between. What is put aside under
+   * the same `id` is replaced, without a look at the limits.
+   */
   hold(hold: SpendHold): Promise<boolean>;
   used(scope: SpendScope): Promise<SpendUsed>;
   /** The sums, oldest day first. */

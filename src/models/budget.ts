@@ -2,8 +2,9 @@ import { type AppError, isAppError, limitError } from '../core/errors.ts';
 import { type Message, textOf } from '../core/message.ts';
 import { answerTokens, type Candidate, type ModelInfo } from '../core/model.ts';
 import { mostThatFit } from '../core/text.ts';
+import type { AttemptRecord } from '../core/thread.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../core/tokens.ts';
-import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type Usage } from '../core/usage.ts';
+import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type SpendUsed, type Usage } from '../core/usage.ts';
 import type { ModelQuestion, Waste, WebSearch } from './ask-model.ts';
 import { feeRate, searchBound } from './fees.ts';
 import { budgetFor } from './provider.ts';
@@ -160,8 +161,54 @@ export interface BudgetHeadroom {
   name: CallLimit['name'] | 'MAX_COST_PER_THREAD' | 'MAX_COST_PER_DAY';
   usd: number;
   free: number;
-  /** What calls under way reserve of the rest; absent: nothing, or that is not known. */
-  held?: number | undefined;
+  /** What calls under way reserve of the rest, as of `heldAt`; absent: nothing, or that is not known. */
+  held?: SpendUsed['held'];
+  heldAt?: number;
+}
+
+/** The money of one call of a tool. */
+export interface CallSpend {
+  limit?: CallLimit;
+  /** Spent, or reserved for questions under way. */
+  used: number;
+  /** The part of `used` for models that nobody named. */
+  autoUsed: number;
+  /** What vendors billed so far; absent: nothing. */
+  billed?: Bill;
+  /** At models, in their order. */
+  attempts: AttemptRecord[];
+  /** Gets what the call may have cost by the end of a question, before that is asked. */
+  tell?: ((usd: number) => void) | undefined;
+}
+
+/** Who pays for something, and out of which call's money. */
+export interface Payment {
+  /** Absent: nobody, and the limits of a thread and a day do not hold. */
+  payer: ModelQuestion['payer'];
+  account: CallSpend;
+  /** AUTO_COST_LIMIT holds: nobody named the model, and its price is known. */
+  auto: boolean;
+}
+
+/** What something may cost at the worst. */
+export interface CostRequest extends Pick<CostEstimate, 'fixed' | 'perToken'> {
+  /** How many questions of the same call, this one included, still want a part; absent: this one alone. */
+  sharers?: number | undefined;
+  /** Tokens of an answer that are wanted, and without which it is of no use. */
+  max: number;
+  least: number;
+}
+
+/** What was reserved. */
+export interface Reservation {
+  usd: number;
+  /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
+  maxOutputTokens: number;
+  limited?: BudgetHeadroom['name'];
+  /** US dollars that the limits leave beside it, for attempts that fail. */
+  spare: number;
+  /** Its number in the ledger; absent: it stands in the account of the call alone. */
+  id?: string;
 }
 
 /** The lower one of the operator's limit and the caller's. */
@@ -189,19 +236,24 @@ const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {
 const heldRetrySeconds = 15;
 
 /** `needed` is the least that asking costs. */
-export function refuseCost(needed: number, { name, usd, free, held = 0 }: BudgetHeadroom, now: number): AppError {
+export function refuseCost(needed: number, { name, usd, free, held = [], heldAt = 0 }: BudgetHeadroom, now: number) {
   const left = Math.max(0, free);
   const known = { limit: name, limit_usd: usd, left_usd: roundedUsd(left), needed_usd: roundedUsd(needed) };
   const short = `This call could cost ${dollars(needed)}, but only ${dollars(left)} of ${name} ${dollars(usd)}`;
-  if (needed <= free + held) {
+  const sumOf = (holds: typeof held) => holds.reduce((sum, hold) => sum + hold.usd, 0);
+  const sum = sumOf(held);
+  if (needed <= free + sum) {
+    // When enough of it has ended, unless it is renewed.
+    const enough = held.find((_, at) => needed <= free + sumOf(held.slice(0, at + 1)) + 1e-9);
+    const seconds = Math.max(heldRetrySeconds, Math.ceil(((enough?.at ?? heldAt) - heldAt) / 1_000));
     return limitError(
       'over_capacity',
-      `${short} is free: calls under way reserve ${dollars(held)}. No model was asked.`,
+      `${short} is free: calls under way reserve ${dollars(sum)}. No model was asked.`,
       {
-        next: `Retry in ${heldRetrySeconds} s, or name a cheaper or a local model. What a cancelled call reserved is free again after an hour.`,
+        next: `Retry in ${seconds} s, or name a cheaper or a local model. What a cancelled call reserved is free again after an hour.`,
         retryable: true,
-        retryAfterSeconds: heldRetrySeconds,
-        data: { ...known, reserved_usd: roundedUsd(held) },
+        retryAfterSeconds: seconds,
+        data: { ...known, reserved_usd: roundedUsd(sum) },
       },
     );
   }

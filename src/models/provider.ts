@@ -17,14 +17,14 @@ import type { UsesIn } from './fees.ts';
 export const dryRunReason = new Error('Nothing is asked.');
 
 /**
- * The supported effort nearest to the wanted one: itself, else the next lower, else the next higher. `none` never stands
- * in for another effort, because that would switch thinking off. Undefined when nothing is wanted or nothing fits.
+ * The supported effort nearest to the wanted one, the higher of two that are as near, as DeepSeek and Kimi read `medium`. `none` never
+ * stands in for another effort, because that would switch thinking off. Undefined when nothing is wanted or nothing fits.
  */
 export function closestEffort(wanted: Effort | undefined, supported: readonly Effort[]): Effort | undefined {
   if (wanted === undefined || supported.includes(wanted)) return wanted;
-  const at = efforts.indexOf(wanted);
-  const nearest = [...efforts.slice(0, at).reverse(), ...efforts.slice(at + 1)];
-  return nearest.find(effort => effort !== 'none' && supported.includes(effort));
+  const distance = (effort: Effort) => Math.abs(efforts.indexOf(effort) - efforts.indexOf(wanted));
+  const upwards = efforts.filter(effort => effort !== 'none' && supported.includes(effort));
+  return upwards.toReversed().toSorted((a, b) => distance(a) - distance(b))[0];
 }
 
 /** How much of a thinking budget's range an effort uses. */

@@ -2,54 +2,10 @@ import { warnFrom } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import type { AttemptRecord } from '../core/thread.ts';
-import { dayOf, feesUsd, noUsage, type SpendEntry, type SpendLedger } from '../core/usage.ts';
+import { dayOf, feesUsd, noUsage, type SpendEntry, type SpendHold, type SpendLedger } from '../core/usage.ts';
 import type { AskModel, ModelAnswer, ModelQuestion, Waste } from './ask-model.ts';
+import type { CallSpend, CostRequest, Payment, Reservation } from './budget.ts';
 import * as budget from './budget.ts';
-
-/** The money of one call of a tool. */
-export interface CallSpend {
-  limit?: budget.CallLimit;
-  /** Spent, or reserved for questions under way. */
-  used: number;
-  /** The part of `used` for models that nobody named. */
-  autoUsed: number;
-  /** What vendors billed so far; absent: nothing. */
-  billed?: budget.Bill;
-  /** At models, in their order. */
-  attempts: AttemptRecord[];
-  /** Gets what the call may have cost by the end of a question, before that is asked. */
-  tell?: ((usd: number) => void) | undefined;
-}
-
-/** Who pays for something, and out of which call's money. */
-export interface Payment {
-  /** Absent: nobody, and the limits of a thread and a day do not hold. */
-  payer: ModelQuestion['payer'];
-  account: CallSpend;
-  /** AUTO_COST_LIMIT holds: nobody named the model, and its price is known. */
-  auto: boolean;
-}
-
-/** What something may cost at the worst. */
-export interface CostRequest extends Pick<budget.CostEstimate, 'fixed' | 'perToken'> {
-  /** How many questions of the same call, this one included, still want a part; absent: this one alone. */
-  sharers?: number | undefined;
-  /** Tokens of an answer that are wanted, and without which it is of no use. */
-  max: number;
-  least: number;
-}
-
-/** What was reserved. */
-export interface Reservation {
-  usd: number;
-  /** The most that the answer may come to; `limited`: what makes that less than was asked for. */
-  maxOutputTokens: number;
-  limited?: budget.BudgetHeadroom['name'];
-  /** US dollars that the limits leave beside it, for attempts that fail. */
-  spare: number;
-  /** Its number in the ledger; absent: it stands in the account of the call alone. */
-  id?: string;
-}
 
 /** What is reserved for a question, which has only candidates that the limits allow; nothing where it is free or not priced. */
 export interface QuestionReservation {
@@ -67,8 +23,12 @@ export interface SpendLimitParts {
   emit: Emit;
 }
 
-/** A process that died in the middle of a call holds its money for this long. */
-const holdMs = 3_600_000;
+/** What a call reserves is free again so long after its process died, in milliseconds: a process that lives renews it. */
+const holdMs = 30_000;
+const renewEveryMs = 10_000;
+
+/** For so long a vendor may go on charging for what was given up on, in milliseconds. */
+const keepMs = 3_600_000;
 
 /** How often and how long, in milliseconds, a ledger is tried that failed, and how many entries wait for it at most. */
 const lateEveryMs = 2_000;
@@ -91,6 +51,9 @@ export class SpendLimits {
   /** What the ledger could not take so far. */
   readonly #late = new Set<() => void>();
   #stopTimer: (() => void) | undefined;
+  /** What calls of this process reserve in the ledger, by its ID. */
+  readonly #held = new Map<string, Omit<SpendHold, 'now' | 'expiresAt'>>();
+  #stopRenewal: (() => void) | undefined;
 
   constructor(parts: SpendLimitParts) {
     this.parts = parts;
@@ -182,8 +145,11 @@ export class SpendLimits {
       const held = { usd, maxOutputTokens, spare: room.free - usd, ...limited };
       if (!payer || (threadLimit === undefined && dayLimit === undefined)) return held;
       const id = random.uuid();
-      const scope = scopeOf(clock, payer);
-      if (await ledger.hold({ ...scope, id, usd, expiresAt: scope.now + holdMs, threadLimit, dayLimit })) {
+      const { now, ...scope } = scopeOf(clock, payer);
+      const hold = { ...scope, id, usd };
+      if (await ledger.hold({ ...hold, now, expiresAt: now + holdMs, threadLimit, dayLimit })) {
+        this.#held.set(id, hold);
+        this.#renewLater();
         return { ...held, id };
       }
       // Another process took it in between.
@@ -191,8 +157,14 @@ export class SpendLimits {
     }
   }
 
-  /** Makes what was reserved free again. */
-  release(payment: Payment, { usd, id }: Reservation): void {
+  /** Makes what was reserved free again; `isGivenUp`: an hour later, for the vendor may go on charging. */
+  release(payment: Payment, { usd, id }: Reservation, isGivenUp = false): void {
+    const hold = isGivenUp && id !== undefined && this.#held.get(id);
+    if (hold) {
+      this.#drop(hold.id);
+      void this.#write(() => this.#extend(hold, keepMs));
+    }
+    if (isGivenUp) return;
     this.charge(payment, -usd);
     this.record(undefined, id);
   }
@@ -201,19 +173,41 @@ export class SpendLimits {
   async record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
     if (!entry && hold === undefined) return;
     const named = entry && { ...entry, id: this.parts.random.uuid() };
+    if (hold !== undefined) this.#drop(hold);
     await this.#write(() => this.parts.ledger.add(named, hold, unhurried));
   }
 
+  #drop(id: string): void {
+    this.#held.delete(id);
+    if (this.#held.size > 0) return;
+    this.#stopRenewal?.();
+    this.#stopRenewal = undefined;
+  }
+
+  #renewLater(): void {
+    this.#stopRenewal ??= this.parts.clock.after(renewEveryMs, () => {
+      this.#stopRenewal = undefined;
+      // One that fails is followed by the next in time.
+      for (const hold of this.#held.values()) this.#extend(hold, holdMs).catch(warnFrom(this.parts.emit, 'ledger'));
+      this.#renewLater();
+    });
+  }
+
+  async #extend(hold: Omit<SpendHold, 'now' | 'expiresAt'>, ms: number): Promise<void> {
+    const now = this.parts.clock.storeTime();
+    await this.parts.ledger.hold({ ...hold, now, expiresAt: now + ms });
+  }
+
   /** `since`: when the ledger failed first. */
-  #write(add: () => Promise<void>, since?: number): Promise<void> {
+  #write(write: () => Promise<void>, since?: number): Promise<void> {
     const { clock, emit } = this.parts;
-    const done: Promise<void> = add()
+    const done: Promise<void> = write()
       .catch(error => {
         // It was done and is paid for; only the sums lack it, until the ledger works again.
         if (since === undefined) warnFrom(emit, 'ledger')(error);
         const now = clock.monotonic();
         if (now - (since ?? now) > lateMs || this.#late.size >= maxLate) return;
-        this.#late.add(() => void this.#write(add, since ?? now));
+        this.#late.add(() => void this.#write(write, since ?? now));
         this.#stopTimer ??= clock.after(lateEveryMs, () => void this.flush());
       })
       .finally(() => this.#writing.delete(done));
@@ -254,9 +248,12 @@ export class SpendLimits {
     const { ledger, clock } = this.parts;
     const { thread, day } = this.#limitsOf(payment);
     if (!payment.payer || (thread === undefined && day === undefined)) return [];
-    const used = await ledger.used(scopeOf(clock, payment.payer));
-    const room = (name: budget.BudgetHeadroom['name'], kind: 'day' | 'thread', usd: number | undefined) =>
-      usd === undefined ? [] : [{ name, usd, free: usd - used[kind], held: used.held?.[kind] }];
+    const scope = scopeOf(clock, payment.payer);
+    const used = await ledger.used(scope);
+    const room = (name: budget.BudgetHeadroom['name'], kind: 'day' | 'thread', usd: number | undefined) => {
+      const held = used.held?.filter(({ thread: of }) => kind === 'day' || of === scope.thread);
+      return usd === undefined ? [] : [{ name, usd, free: usd - used[kind], held, heldAt: scope.now }];
+    };
     return [...room('MAX_COST_PER_DAY', 'day', day), ...room('MAX_COST_PER_THREAD', 'thread', thread)];
   }
 
@@ -327,8 +324,7 @@ export function createMeter({ ask, ...parts }: SpendLimitParts & { ask: AskModel
     const { question, payment, held } = reserved;
     let sent = 0;
     const answer = await ask(watched(reserved, () => void sent++)).catch(error => {
-      // A vendor may go on charging for what was given up on: it counts as reserved.
-      if (held && !(sent > 0 && budget.isInterrupted(error))) limits.release(payment, held);
+      if (held) limits.release(payment, held, sent > 0 && budget.isInterrupted(error));
       throw error;
     });
     const costUsd = costOf(answer);

@@ -41,6 +41,8 @@ export const findContexts = createFinder([
   ['private_key', 'client-key-data', /client-key-data\\{0,3}["']?:\s{0,4}["']?([A-Za-z0-9+/]{40,}={0,2})/],
   // The private numbers of a JSON Web Key, and the value of a symmetric one.
   ['private_key', '"d"|"p"|"q"|"dp"|"dq"|"qi"|"k"|"d\\|"p\\|"q\\|"dp\\|"dq\\|"qi\\|"k\\', /"(?:[dpqk]|d[pq]|qi)\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"([\w-]{40,1400})(?=\\{0,3}")/, looksRandom],
+  // A short one, where its members tell what it is.
+  ['private_key', '"k"|"k\\', /"k\\{0,3}"\s{0,4}:\s{0,4}\\{0,3}"(?:(?<=\boct\\{0,3}"[^{}]{0,200})|(?=[^{}]{0,240}\boct\\{0,3}"))([\w-]{20,39})(?=\\{0,3}")/, looksRandom],
   ['npm_token', '_auth|_password', /(?<![A-Za-z0-9])_(?:auth|authToken|password)["']?\s{0,4}[:=]\s{0,4}["']?([^\s"'`<>{}$]{6,})/, value => !/^(?:process|\[masked:)|[()]/.test(value) && hasLetterAndDigit(value)],
   ['npm_token', 'npmAuth', /npmAuth(?:Token|Ident)["']?:\s{0,4}["']?([^\s"'`<>{}$]{6,})/],
   ['url_secret', '?api|?key|?access|?token|?auth|?sig|?client_secret|?password|?x-amz|?x-goog|?code|&api|&key|&access|&token|&auth|&sig|&client_secret|&password|&x-amz|&x-goog|&code', /[?&](?:api[_-]?key|key|access[_-]?token|token|auth|sig|signature|client_secret|password|x-(?:amz|goog)-signature|x-amz-security-token|code(?==[\w+/%-]{40}))=([^&\s"'`<>#\\]{16,})/i, looksRandom],

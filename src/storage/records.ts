@@ -186,7 +186,8 @@ export type StoredRecord =
   | { kind: 'workflow'; thread: ThreadId; tool: string; seq: number; state: WorkflowState }
   | { kind: 'tombstone'; id: ThreadId; state: 'expired' | 'deleted'; at: number }
   | { kind: 'job'; job: Job }
-  | { kind: 'spend'; row: SpendRow };
+  /** `ids`: of the newest entries in the sum. */
+  | { kind: 'spend'; row: SpendRow; ids?: readonly string[] };
 
 export type RecordOf<Kind extends StoredRecord['kind']> = Extract<StoredRecord, { kind: Kind }>;
 

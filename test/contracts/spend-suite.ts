@@ -65,7 +65,7 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       });
       expect(await rows(dayOf(start + 24 * hour))).toHaveLength(1);
       expect(await store.spend.rows({ owner: 'local', from: day, thread })).toMatchObject([{ thread, calls: 1 }]);
-      expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25, held: { day: 0, thread: 0 } });
+      expect(await used({ thread })).toEqual({ day: 1.26, thread: 0.25, held: [] });
     });
 
     it('counts attempts by the hour, those in vain as no calls, until their thread is gone', async () => {
@@ -110,6 +110,38 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       expect(await store.spend.hold(holdOf(0.9, { dayLimit: 1, ...later }))).toBe(true);
     });
 
+    it('tells until when each amount is put aside, which whoever put it aside may change', async () => {
+      const thread = newThreadId();
+      const long = holdOf(0.3, { expiresAt: start + 2 * hour });
+      const short = holdOf(0.6, { thread, dayLimit: 1 });
+      expect(await store.spend.hold(long)).toBe(true);
+      expect(await store.spend.hold(short)).toBe(true);
+      const ends = async () => (await used()).held;
+      const [ofLong, ofShort] = [
+        { usd: 0.3, at: start + 2 * hour },
+        { usd: 0.6, at: start + hour, thread },
+      ];
+      expect(await ends()).toEqual([ofShort, ofLong]);
+      const again = { ...short, now: start + 1_000, expiresAt: start + 3 * hour };
+      expect(await store.spend.hold(again)).toBe(true);
+      expect(await ends()).toEqual([ofLong, { ...ofShort, at: start + 3 * hour }]);
+      await store.spend.add(undefined, short.id);
+      expect(await ends()).toEqual([ofLong]);
+    });
+
+    it('counts an entry once, however often it is sent', async () => {
+      const entry = entryOf({ id: randomUUID(), costUsd: 0.5 });
+      const hold = holdOf(0.6);
+      await store.spend.hold(hold);
+      await store.spend.add(entry, hold.id);
+      await store.spend.add(entry, hold.id);
+      await store.spend.add({ ...entry, id: randomUUID() });
+      expect(await rows()).toMatchObject([{ calls: 2, costUsd: 1 }]);
+      expect(await used()).toMatchObject({ day: 1, held: [] });
+      await store.prune(start + 24 * hour);
+      expect(await rows()).toMatchObject([{ calls: 2, costUsd: 1 }]);
+    });
+
     it('keeps a thread to its own limit', async () => {
       const thread = newThreadId();
       await store.spend.add(entryOf({ thread, costUsd: 0.5, at: start - 48 * hour }));
@@ -117,7 +149,7 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(true);
       const { held, ...sums } = await used({ thread });
       expect(sums.thread).toBeCloseTo(0.6, 9);
-      expect(held?.thread).toBeCloseTo(0.1, 9);
+      expect(held).toMatchObject([{ usd: 0.1, thread }]);
       expect(await store.spend.hold(holdOf(0.1, { thread, threadLimit: 0.6 }))).toBe(false);
       expect((await used({ thread, owner: 'ann' })).thread).toBe(0);
       expect(await store.spend.hold(holdOf(0.2, { thread: newThreadId(), threadLimit: 0.6 }))).toBe(true);
@@ -154,7 +186,7 @@ export function spendSuite(name: string, open: () => Promise<OpenedStore>): void
       await store.spend.hold(holdOf(0.5));
       store = await opened.reopen();
       expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.25 }]);
-      expect(await used()).toEqual({ day: 0.75, thread: 0, held: { day: 0.5, thread: 0 } });
+      expect(await used()).toMatchObject({ day: 0.75, thread: 0, held: [{ usd: 0.5 }] });
     });
 
     it('is closed with the store', async () => {

@@ -6,6 +6,11 @@ describe('closestEffort', () => {
     ['high', ['low', 'high'], 'high'],
     ['xhigh', ['low', 'medium', 'high'], 'high'],
     ['minimal', ['low', 'high'], 'low'],
+    // DeepSeek Flash and Kimi K3.
+    ['medium', ['none', 'low', 'high', 'max'], 'high'],
+    ['medium', ['low', 'high', 'max'], 'high'],
+    ['medium', ['minimal', 'high'], 'high'],
+    ['low', ['minimal', 'high'], 'minimal'],
     ['none', ['low', 'high'], 'low'],
     ['low', ['none', 'high'], 'high'],
     ['low', ['none'], undefined],

@@ -11,6 +11,7 @@ import { createMeter, type SpendLimits } from '../../src/models/spend-meter.ts';
 import { createMemoryStore } from '../../src/storage/memory/memory.ts';
 import { manualClock } from '../support/clock.ts';
 import { seededRandom } from '../support/random.ts';
+import { waitUntil } from '../support/wait-until.ts';
 
 const usage = { input: 0, output: 5_000, reasoning: 0, cacheRead: 0, cacheWrite: 0 };
 const payer = { owner: 'local', thread: threadId('11111111-1111-4111-8111-111111111111') };
@@ -66,7 +67,7 @@ function setUp(
       return ask(question);
     },
   });
-  return { meter, asked, warnings, clock, rows: () => spend.rows({ owner: 'local', from: '' }) };
+  return { meter, asked, warnings, clock, ledger, rows: () => spend.rows({ owner: 'local', from: '' }) };
 }
 
 const refusal = (limit: string) => ({ kind: 'limit', details: { data: { limit } } });
@@ -83,7 +84,7 @@ const slow =
   });
 
 describe('what is left', () => {
-  it.each<[string, SpendCaps, unknown, { name: string; usd: number; free: number; held?: number }]>([
+  it.each<[string, SpendCaps, unknown, { name: string; usd: number; free: number; held?: []; heldAt?: number }]>([
     ['everything without a limit', {}, undefined, { name: 'AUTO_COST_LIMIT', usd: Infinity, free: Infinity }],
     [
       'that of the call, where others leave as much',
@@ -95,9 +96,14 @@ describe('what is left', () => {
       'that of a day after earlier calls',
       { perDay: 0.4 },
       5,
-      { name: 'MAX_COST_PER_DAY', usd: 0.4, free: 0.35, held: 0 },
+      { name: 'MAX_COST_PER_DAY', usd: 0.4, free: 0.35, held: [], heldAt: expect.any(Number) },
     ],
-    ['that of a thread', { perThread: 0.3 }, undefined, { name: 'MAX_COST_PER_THREAD', usd: 0.3, free: 0.25, held: 0 }],
+    [
+      'that of a thread',
+      { perThread: 0.3 },
+      undefined,
+      { name: 'MAX_COST_PER_THREAD', usd: 0.3, free: 0.25, held: [], heldAt: expect.any(Number) },
+    ],
     [
       'that of models that nobody named',
       { perAutoCall: 0.2, perRequest: 1 },
@@ -111,6 +117,47 @@ describe('what is left', () => {
     await meter.ask(questionOf({ maxOutputTokens: 6_000 }));
     const { free, ...rest } = await meter.left('r1', payer);
     expect({ ...rest, free: expect.closeTo(free, 9) }).toEqual(expected);
+  });
+});
+
+describe('what a question under way reserves', () => {
+  /** Waits until it is given up. */
+  const waiting: AskModel = ({ signal, onSent }) => {
+    onSent?.();
+    return new Promise((_, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  };
+  const later = { reqId: 'r2', maxOutputTokens: 10_000 };
+
+  it('is free again half a minute after its process died, and until then the refusal tells when', async () => {
+    const killed = setUp({ perDay: 0.1 }, waiting);
+    void killed.meter.ask(questionOf()).catch(() => undefined);
+    await waitUntil('it is asked', () => killed.asked.length === 1);
+    const { meter, clock } = setUp({ perDay: 0.1 }, answer, () => killed.ledger);
+    // Time stands still for the one that was killed.
+    await clock.advance(5_000);
+    const refused = { kind: 'limit', details: { class: 'over_capacity', retryAfterSeconds: 25 } };
+    await expect(meter.ask(questionOf({ ...later }))).rejects.toMatchObject(refused);
+    await clock.advance(25_000);
+    expect(await meter.ask(questionOf(later))).toMatchObject({ text: 'Because.' });
+  });
+
+  it('stays reserved for as long as it runs, and for an hour after it was cancelled', async () => {
+    const { meter, clock, asked, ledger } = setUp({ perDay: 0.1 }, waiting);
+    const stop = new AbortController();
+    const done = meter.ask(questionOf({ signal: stop.signal })).catch(() => undefined);
+    await waitUntil('it is asked', () => asked.length === 1);
+    for (let seconds = 0; seconds < 600; seconds += 10) await clock.advance(10_000);
+    const reserved = async () => (await ledger.used({ owner: 'local', day: '', now: clock.storeTime() })).day;
+    expect(await reserved()).toBeCloseTo(0.1, 9);
+    stop.abort();
+    await done;
+    await meter.flush();
+    const refused = { details: { class: 'over_capacity', retryAfterSeconds: 3_600 } };
+    await expect(meter.ask(questionOf({ ...later }))).rejects.toMatchObject(refused);
+    await clock.advance(3_600_000);
+    expect(await reserved()).toBe(0);
   });
 });
 
@@ -355,7 +402,7 @@ describe('the ledger', () => {
     await meter.ask(questionOf());
     await clock.advance(2_000 * failures);
     expect(await rows()).toMatchObject([{ calls: 1, costUsd: 0.05 }]);
-    expect(await meter.left('r1', payer)).toMatchObject({ free: 0.95, held: 0 });
+    expect(await meter.left('r1', payer)).toMatchObject({ free: 0.95, held: [] });
     expect([warnings.length, clock.pending()]).toEqual([1, 0]);
   });
 

@@ -82,7 +82,7 @@ const refused = (limit?: string) => ({
 const reserved = (limit: string) => ({
   ...refused(limit),
   message: expect.stringContaining('is free: calls under way reserve $0.10.'),
-  details: { class: 'over_capacity', retryable: true, retryAfterSeconds: 15, data: { limit, reserved_usd: 0.1 } },
+  details: { class: 'over_capacity', retryable: true, data: { limit, reserved_usd: 0.1 } },
 });
 
 describe('the meter before the models', () => {
@@ -98,13 +98,14 @@ describe('the meter before the models', () => {
   });
   afterEach(() => store.close());
 
+  const random = seededRandom(1);
   function meterOf(caps: SpendCaps, ask: AskModel = async question => answerOf(question), allowUnpriced = false) {
     return createMeter({
       ledger: store.spend,
       caps,
       pricing: { isLocal: provider => provider === 'ollama', allowUnpriced },
       clock,
-      random: seededRandom(1),
+      random,
       emit: event => event.type === 'warning' && warnings.push(event.message),
       ask: async question => {
         asked.push(question);
@@ -343,7 +344,8 @@ describe('the meter before the models', () => {
       throw cancelledError();
     });
     await expect(cut.ask(questionOf())).rejects.toMatchObject({ kind: 'cancelled' });
-    await expect(cut.ask(questionOf())).rejects.toMatchObject(reserved('MAX_COST_PER_DAY'));
+    const refusal = { ...reserved('MAX_COST_PER_DAY'), details: { retryAfterSeconds: 3_600 } };
+    await expect(cut.ask(questionOf())).rejects.toMatchObject(refusal);
     await clock.advance(3_600_000);
     await expect(cut.ask(questionOf())).rejects.toMatchObject({ kind: 'cancelled' });
   });

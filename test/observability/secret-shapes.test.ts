@@ -162,6 +162,8 @@ const forms: readonly string[] = [
   `{"auth": "«authorization:${b64('me:secret-word')}»"} {"auth": "${b64('no pair at all')}"}`,
   `thin:app/«url_password:hunter22»@db session=«session:${w(24)}»; client-key-data: «private_key:${w(50)}»`,
   `{"kty":"EC","crv":"P-256","x":"${w(43)}","d":"«private_key:${w(43)}»"} {\\"kty\\": \\"oct\\", \\"k\\": \\"«private_key:${w(43)}»\\"}`,
+  `{"kty":"oct","alg":"A128KW","k":"«private_key:${w(22)}»"} {"alg":"A128GCM","k":"«private_key:${w(22)}»","key_ops":["encrypt"],"kty":"oct"}`,
+  `{\\"k\\": \\"«private_key:${w(22)}»\\", \\"kty\\": \\"oct\\"} {"k":"${w(22)}"} {"kty":"oct"} {"k":"${w(22)}","octet":1}`,
   `https://«url_password:${w(24)}»@host https://${'a'.repeat(24)}@host`,
   `«private_key:${pemOf('PRIVATE KEY').replace(/=+$/, '')}» ${pemOf('CERTIFICATE')}`,
   `«private_key:${b64(`-----BEGIN CERTIFICATE-----\n${w(90)}\n-----BEGIN PRIVATE KEY-----\n${w(45)}`)}» then`,

@@ -27,7 +27,7 @@ providerSuite({
       { role: 'user', content: withTail },
     ],
   },
-  thinking: [{ ask: { effort: 'medium' }, body: { reasoning_effort: 'low', temperature: 0.4 } }],
+  thinking: [{ ask: { effort: 'medium' }, body: { reasoning_effort: 'high', temperature: 0.4 } }],
   imageBody: base64 => ({
     messages: [
       {

@@ -27,7 +27,7 @@ providerSuite({
   },
   thinking: [
     { ask: { effort: 'max' }, body: { thinking: { type: 'enabled' }, reasoning_effort: 'max' } },
-    { ask: { effort: 'medium' }, body: { thinking: { type: 'enabled' }, reasoning_effort: 'low' } },
+    { ask: { effort: 'medium' }, body: { thinking: { type: 'enabled' }, reasoning_effort: 'high' } },
     {
       ask: { model: catalogueModel('deepseek', 'deepseek-v4-pro'), effort: 'low' },
       body: { thinking: { type: 'enabled' }, reasoning_effort: 'high' },

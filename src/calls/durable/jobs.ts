@@ -28,6 +28,7 @@ export interface DetachedCall {
 }
 
 interface RunningJob {
+  job: Job;
   work: DetachedCall;
   /** Resolves once it ended. */
   ended: Promise<void>;
@@ -60,7 +61,7 @@ export class Jobs {
     const { lease } = this.#options;
     if (job.holder !== lease.holder && !(await lease.isDead(job.holder))) return job;
     // Where it ended since it was read, and its process with it, this changes nothing.
-    await this.#end(job.id, this.#endAs('interrupted'));
+    await this.#end(job, this.#endAs('interrupted'));
     return this.#owned(id, owner);
   }
 
@@ -77,7 +78,7 @@ export class Jobs {
       lease.end();
       throw error;
     }
-    this.#running.set(id, { work, ended: work.reply.then(reply => this.#finish(id, reply)) });
+    this.#running.set(id, { job, work, ended: work.reply.then(reply => this.#finish(id, reply)) });
     lease.atBeat(this.#heedOthers);
     for (const listener of this.#listeners) listener(job);
     return job;
@@ -121,7 +122,7 @@ export class Jobs {
   async cancel(id: string, owner: string): Promise<Job> {
     const job = await this.find(id, owner);
     if (job.status === 'running') {
-      await this.#end(job.id, this.#endAs('cancelled'));
+      await this.#end(job, this.#endAs('cancelled'));
       const mine = this.#running.get(job.id);
       mine?.work.abort(cancelledError('The job was cancelled.'));
       await mine?.ended;
@@ -155,8 +156,8 @@ export class Jobs {
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     const all = () => Promise.all([...this.#running.values()].map(({ ended }) => ended));
     await sleepUntil(this.#options.clock, graceMs, all(), hurry);
-    for (const [id, { work, end = this.#endAs('interrupted') }] of this.#running) {
-      await this.#end(id, end).catch(this.#warn);
+    for (const { job, work, end = this.#endAs('interrupted') } of this.#running.values()) {
+      await this.#end(job, end).catch(this.#warn);
       work.abort(cancelledError('The server ended.'));
     }
     await all();
@@ -191,14 +192,15 @@ export class Jobs {
     const reply = { isError, document };
     const end = { ...this.#endAs(isError ? 'failed' : 'done'), reply, thread: threadIn(reply) };
     const mine = this.#running.get(id);
-    if (mine) mine.end = end;
+    if (!mine) return;
+    mine.end = end;
     // Where the store fails, the next beat tries again.
-    await this.#settle(id, end).catch(this.#warn);
+    await this.#settle(mine.job, end).catch(this.#warn);
   }
 
-  async #settle(id: JobId, end: JobEnd): Promise<void> {
-    await this.#end(id, end);
-    this.#forget(id);
+  async #settle(job: Job, end: JobEnd): Promise<void> {
+    await this.#end(job, end);
+    this.#forget(job.id);
   }
 
   #forget(id: JobId): void {
@@ -210,19 +212,17 @@ export class Jobs {
     return { status, updatedAt: now, expiresAt: now + lifeMs };
   }
 
-  async #end(id: JobId, end: JobEnd): Promise<void> {
-    const { store, clock } = this.#options;
-    if (!(await store.endJob(id, end))) return;
-    const job = await store.job(id, clock.now());
-    if (job) for (const listener of this.#listeners) listener(job);
+  async #end(job: Job, { thread = job.thread, ...end }: JobEnd): Promise<void> {
+    if (!(await this.#options.store.endJob(job.id, { ...end, thread }))) return;
+    for (const listener of this.#listeners) listener({ ...job, ...end, thread });
   }
 
   /** Stores ends that are not stored yet, and ends the work of jobs that were cancelled by way of another process. What others merely gave up, as this one was stopped for long, goes on. */
   readonly #heedOthers = () => {
     if (this.#running.size > 0) this.#options.lease.atBeat(this.#heedOthers);
-    for (const [id, { work, end }] of this.#running) {
+    for (const [id, { job, work, end }] of this.#running) {
       // Why not is told once.
-      if (end) void this.#settle(id, end).catch(() => undefined);
+      if (end) void this.#settle(job, end).catch(() => undefined);
       else void this.#heed(id, work).catch(this.#warn);
     }
   };

@@ -215,7 +215,7 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
 async function askWithPass(run: CallContext, candidate: Candidate, pass: BreakerPermit): Promise<AttemptContext> {
   const { parts, question } = run;
   const began = parts.clock.monotonic();
-  const last = await askVendor(run, candidate).catch(error => {
+  const last = await askVendor(run, candidate, pass).catch(error => {
     pass.abandoned();
     throw error;
   });
@@ -234,7 +234,7 @@ async function askWithPass(run: CallContext, candidate: Candidate, pass: Breaker
   return last;
 }
 
-async function askVendor(run: CallContext, candidate: Candidate): Promise<AttemptContext> {
+async function askVendor(run: CallContext, candidate: Candidate, pass?: BreakerPermit): Promise<AttemptContext> {
   const { parts, question, started, totalMs } = run;
   const { model } = candidate;
   const limits = { ...limitsOf(parts, question, candidate), totalMs };
@@ -260,7 +260,10 @@ async function askVendor(run: CallContext, candidate: Candidate): Promise<Attemp
       clocks,
       onText: question.onText,
       onStart: (told: readonly string[]) => question.onStart?.([...warnings, ...told]),
-      onProgress: question.onProgress,
+      onProgress(delta: string) {
+        pass?.works();
+        question.onProgress?.(delta);
+      },
       onSent: question.onSent,
       usesIn: connection.usesIn,
       ...(question.tools && { saying: createReplyAccumulator(signer, model.provider, echoesThoughts !== undefined) }),

@@ -141,7 +141,7 @@ export function createModelService(options: ModelServiceOptions) {
     async explain(request: ModelRequest) {
       const explanation = await sources.explain(await informed(request));
       const paused = explanation.candidates.flatMap(({ model }) => resilience.blocked(model)?.message ?? []);
-      return { ...explanation, warnings: [...explanation.warnings, ...paused] };
+      return { ...explanation, warnings: [...new Set([...explanation.warnings, ...paused])] };
     },
     /** What `route` would choose, best first. Asks no vendor for anything. */
     candidates: async (request: ModelRequest) => sources.candidates(await informed(request)),

@@ -214,13 +214,19 @@ export function createModelSources(parts: SourceParts) {
     candidates: async (request: ModelRequest) => candidatesFor(request, await rosterAtHand(), policy),
     /** What is wrong with the operator's files, one sentence each. */
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
-    /** What each vendor listed last; with `fresh`, those whose list is old are asked, all at once. Vendors without one are left out. */
+    /**
+     * What each vendor listed last. Those of whose models nothing is known are asked, with `fresh` all whose list is old, all at once.
+     * Vendors without a list are left out.
+     */
     async listings(fresh: boolean) {
+      const inCatalogue = new Set(finish(await catalogue()).map(({ provider }) => provider));
       const found = await Promise.all(
         providers.filter(isListed).map(async provider => {
-          const ask = fresh && mayAsk(provider);
-          const listing = ask ? await listings.current(provider) : await listings.known(provider);
-          return [provider.definition.id, listing && stateOf(listing, clock.storeTime())] as const;
+          const { id } = provider.definition;
+          const atHand = await listings.known(provider);
+          const ask = mayAsk(provider) && (fresh || !(atHand || inCatalogue.has(id)));
+          const listing = ask ? await listings.current(provider) : atHand;
+          return [id, listing && stateOf(listing, clock.storeTime())] as const;
         }),
       );
       return new Map(found.flatMap(([id, state]) => (state ? [[id, state]] : [])));

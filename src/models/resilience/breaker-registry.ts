@@ -29,6 +29,8 @@ export interface CountedFault extends Fault {
 /** The permission for one attempt. It is ended once, by one of its three. */
 export interface BreakerPermit {
   succeeded(latencyMs: number): void;
+  /** A piece of the answer came: if this call was the one that tries, others may follow. */
+  works(): void;
   /** `answered`: the vendor did answer, so that the way to it and the key are sound as far as this attempt tells. */
   failed(fault: CountedFault | undefined, answered: boolean): void;
   /** It says nothing about the provider: the caller gave up. */
@@ -168,12 +170,15 @@ export class BreakerRegistry {
     return this.#shared.claim(place, probeMs);
   }
 
-  #pass(found: readonly BreakerScope[], probes: readonly BreakerScope[], reqId: string): BreakerPermit {
+  #pass(found: readonly BreakerScope[], probes: BreakerScope[], reqId: string): BreakerPermit {
     return {
       succeeded: latencyMs => {
         const now = this.#clock.monotonic();
         for (const { breaker, scope } of found) breaker.succeeded(now, scope === 'model' ? latencyMs : undefined);
         for (const place of probes) this.#close(place, reqId);
+      },
+      works: () => {
+        for (const place of probes.splice(0)) this.#close(place, reqId);
       },
       failed: (fault, answered) => {
         const failing = fault && found.find(({ scope }) => scope === fault.scope);

@@ -277,6 +277,13 @@ const rules: readonly Rule[] = [
   { class: 'network', final: true, status: [407] },
   { class: 'rate_limit', status: [429], words: /rate_limit|too_many_requests|throttl/ },
   { class: 'bad_upstream', words: /overloaded|unavailable/ },
+  // Ollama, of a model that this machine or its graphics card cannot load.
+  {
+    class: 'bad_upstream',
+    final: true,
+    next: 'Free memory on the machine of the server, set a smaller context window (OLLAMA_NUM_CTX), or choose a smaller model.',
+    messages: [/\bmodel requires more (system )?memory\b/i],
+  },
   { class: 'timeout', status: [408, 504], words: /timeout|deadline_exceeded/ },
   // The vendor's own trouble, a lost race there, or a request that came too early.
   { class: 'bad_upstream', status: [409, 425, 500, 502, 503, 520, 522, 524, 529] },

@@ -219,6 +219,9 @@ const nearlyAll = 0.6;
 /** A model whose score is lower by more than this is no match for a prompt, however much of it its window holds. */
 const decentScores = 6;
 
+/** US dollars that another vendor may cost in any case to come before a second model of the first one. */
+const nearUsd = 0.25;
+
 function resolveAuto(eligible: EligibleModels, requested: string, effort: Effort | undefined): Resolution {
   const { open, request } = eligible;
   if (open.length === 0) throw refusals.nothingAllowedError(eligible);
@@ -273,7 +276,13 @@ function choose(eligible: EligibleModels, pool: readonly Offer[], others: readon
     other => providers.size === 1 && isCurrent(other) && !providers.has(other.model.provider),
   );
   const following = ranked(eligible, elsewhere).toSorted((a, b) => b.holds - a.holds);
-  return spreadOverProviders([...ranked(eligible, pool), ...following], most.candidates);
+  const { request, policy } = eligible;
+  const mostUsd = ({ usd = 0 }: Offer) => (policy.prefer === 'cost' ? usd : Math.max(usd, nearUsd));
+  const near = (offer: Offer, best: Offer) =>
+    offer.model.score >= best.model.score - decentScores &&
+    (offer.usd ?? 0) <= mostUsd(best) &&
+    !request.ailing?.(offer.model);
+  return spreadOverProviders([...ranked(eligible, pool), ...following], most.candidates, near);
 }
 
 /** Prices are weighed before what fails at this moment goes last: it may be well again by the time it is its turn. */

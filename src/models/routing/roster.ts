@@ -246,19 +246,31 @@ export function defaultOrder(models: readonly ModelInfo[], category: Category): 
 }
 
 /**
- * The best `count` models, each model once. One place goes to another provider than the best one's if there is any, and there to
- * another maker if there is any, so that one vendor's bad day does not take all; the order stays that of the ranking.
+ * The best `count` models, each model once. After the first, providers that are not in the list yet go before others, those of makers
+ * that are not in it first, as long as they have an offer that is `near` the best one. One place goes to another provider than the best
+ * one's if there is any, so that one vendor's bad day does not take all. The order stays that of the ranking.
  */
-export function spreadOverProviders<Offer extends { model: ModelInfo }>(ranked: readonly Offer[], count: number) {
+export function spreadOverProviders<Offer extends { model: ModelInfo }>(
+  ranked: readonly Offer[],
+  count: number,
+  near: (offer: Offer, best: Offer) => boolean,
+) {
   const seen = new Set<string>();
   const distinct = ranked.filter(
     ({ model }) => !seen.has(undatedKey(ownId(model))) && seen.add(undatedKey(ownId(model))),
   );
-  const head = distinct.slice(0, count);
-  const best = head[0]?.model;
-  if (!best || head.some(({ model }) => model.provider !== best.provider)) return head;
-  const others = ranked.filter(({ model }) => model.provider !== best.provider);
-  const elsewhere = others.find(({ model }) => vendorOf(model) !== vendorOf(best)) ?? others[0];
+  const [best] = distinct;
+  const chosen = distinct.slice(0, 1);
+  const elsewhereIn = (offers: readonly Offer[]) => {
+    const others = offers.filter(({ model }) => chosen.every(other => other.model.provider !== model.provider));
+    return others.find(({ model }) => chosen.every(other => vendorOf(other.model) !== vendorOf(model))) ?? others[0];
+  };
+  while (best && chosen.length < Math.min(count, distinct.length)) {
+    const left = distinct.filter(offer => !chosen.includes(offer));
+    chosen.push(elsewhereIn(left.filter(offer => near(offer, best))) ?? left[0] ?? best);
+  }
+  const head = distinct.filter(offer => chosen.includes(offer));
+  const elsewhere = head.every(({ model }) => model.provider === best?.model.provider) && elsewhereIn(ranked);
   return elsewhere ? [...head.slice(0, count - 1), elsewhere] : head;
 }
 

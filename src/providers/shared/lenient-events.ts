@@ -118,6 +118,46 @@ const typedChanges: Readonly<Record<string, (event: Body) => unknown>> = {
   message_delta: inRecord({ usage: withCount('output_tokens') }),
 };
 
+/** An item of a response as the events of a stream tell it. */
+export function itemEvents(item: Body, output_index: number): Body[] {
+  const place = { item_id: item.id, output_index };
+  const called = typeof item.arguments === 'string';
+  const begun = { ...item, ...(called && { arguments: '' }), content: [], summary: [] };
+  const part = { type: 'summary_text', text: '' };
+  return [
+    { type: 'response.output_item.added', output_index, item: begun },
+    ...recordsIn(item.summary).flatMap(({ text }, summary_index) => [
+      { type: 'response.reasoning_summary_part.added', ...place, summary_index, part },
+      { type: 'response.reasoning_summary_text.delta', ...place, summary_index, delta: text },
+    ]),
+    ...recordsIn(item.content).flatMap((part, content_index) => partEvents(part, { ...place, content_index })),
+    ...(called ? [{ type: 'response.function_call_arguments.delta', ...place, delta: item.arguments }] : []),
+    { type: 'response.output_item.done', output_index, item },
+  ];
+}
+
+function partEvents({ type, text, refusal, annotations }: Body, place: Body): Body[] {
+  if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
+  return [
+    { type: 'response.output_text.delta', ...place, delta: text },
+    ...recordsIn(annotations).map((annotation, annotation_index) => ({
+      type: 'response.output_text.annotation.added',
+      ...place,
+      annotation_index,
+      annotation,
+    })),
+  ];
+}
+
+const textDelta = 'response.output_text.delta';
+const textDone = 'response.output_text.done';
+
+/** Whether it says more than who speaks. */
+const isSaying = (delta: unknown): boolean =>
+  Object.entries(recordIn(delta)).some(
+    ([name, said]) => name !== 'role' && said !== null && (Array.isArray(said) ? said.length > 0 : said !== ''),
+  );
+
 /**
  * Makes the events of one answer what the schemas of the vendors' packages take: drops types that they do not know, fixes chunks of a
  * chat, and makes an error beside other fields an event.
@@ -134,6 +174,12 @@ export class LenientEvents {
   readonly #callsById = new Map<string, number>();
   readonly #callsByIndex = new Map<unknown, number>();
   #isRefused = false;
+  /** Pieces of text came; what is told at the end repeats them. */
+  #hasPieces = false;
+  /** What messages said so far, of a server that writes them where chunks have pieces. */
+  #said = '';
+  /** IDs of the items of a response that were told. */
+  readonly #told = new Set<unknown>();
   readonly #chatChunk = chatChunk(
     call => this.#placed(call),
     () => this.#isRefused,
@@ -163,7 +209,8 @@ export class LenientEvents {
   /** Adds an event as it came, or as it should have come; a chat that told no reason gets one before its `[DONE]`. */
   #fit(text: string, all: string[]): void {
     const type = this.#dialect === 'typed' ? plain.exec(text)?.[1] : undefined;
-    if (type !== undefined) {
+    if (type === textDelta) this.#hasPieces = true;
+    if (type !== undefined && (this.#hasPieces || type !== textDone)) {
       if (known.event.test(type)) all.push(text);
       return;
     }
@@ -174,6 +221,10 @@ export class LenientEvents {
     const data = error ? `{"error":${error}}` : lines.join('\n');
     const event = data.trim() === '[DONE]' ? undefined : parsedJson(data);
     if (isRecord(event)) {
+      for (const missing of this.#missing(event)) {
+        const piece = this.#event(missing);
+        if (piece) all.push(`data: ${JSON.stringify(piece)}`);
+      }
       const fit = this.#event(event);
       if (fit) all.push(fit === event ? text : `data: ${JSON.stringify(fit)}`);
     } else if (data.trim() === '[DONE]') {
@@ -200,7 +251,44 @@ export class LenientEvents {
     if (this.#dialect !== 'chat') return event;
     // Some servers tell it of the choice.
     const { usage = recordsIn(event.choices)[0]?.usage } = event;
-    return this.#chatChunk(usage === event.usage ? event : { ...event, usage });
+    if (this.#hasPieces) return this.#chatChunk(usage === event.usage ? event : { ...event, usage });
+    return this.#chatChunk({
+      ...event,
+      usage,
+      choices: recordsIn(event.choices).map(choice => this.#inPieces(choice)),
+    });
+  }
+
+  /** A choice with a piece of the answer, where a server writes all that was said so far, or a text without a message. */
+  #inPieces({ message, text, ...choice }: Body): Body {
+    this.#hasPieces = isSaying(choice.delta);
+    if (this.#hasPieces) return choice;
+    if (typeof text === 'string') return { ...choice, delta: { content: text } };
+    if (!isRecord(message)) return choice;
+    const content = textIn(message.content);
+    const delta = { ...message, content: content.startsWith(this.#said) ? content.slice(this.#said.length) : content };
+    this.#said += delta.content;
+    // Calls that are told again would be made twice.
+    this.#hasPieces = recordsIn(message.tool_calls).length > 0;
+    return { ...choice, delta };
+  }
+
+  /** What a server of Responses tells only when it is whole, as the pieces that were to come before. */
+  #missing({ type, ...event }: Body): Body[] {
+    this.#hasPieces ||= type === textDelta || type === 'response.refusal.delta';
+    if (this.#hasPieces) return [];
+    if (type === textDone) {
+      this.#told.add(event.item_id);
+      return [{ ...event, type: textDelta, delta: event.text }];
+    }
+    const { id, content } = recordIn(event.item);
+    if (type === 'response.output_item.done') {
+      const parts = this.#told.has(id) ? [] : recordsIn(content);
+      this.#told.add(id);
+      return parts.flatMap((part, content_index) => partEvents(part, { item_id: id, content_index }));
+    }
+    if (type !== 'response.completed' && type !== 'response.incomplete') return [];
+    return this.#told.size > 0 ? [] : recordsIn(recordIn(event.response).output).flatMap(itemEvents);
   }
 
   /** A piece of a call with a number that is the call's alone: some servers give none, or the same to all. */
@@ -218,7 +306,7 @@ export class LenientEvents {
   #refused(event: Body): Body {
     const { type, response } = event;
     this.#isRefused ||= type === 'response.refusal.delta';
-    if (type === 'response.refusal.delta') return { ...event, type: 'response.output_text.delta' };
+    if (type === 'response.refusal.delta') return { ...event, type: textDelta };
     if (type !== 'response.completed' || !this.#isRefused) return event;
     const ended = { ...recordIn(response), status: 'incomplete', incomplete_details: { reason: 'content_filter' } };
     return { ...event, type: 'response.incomplete', response: ended };

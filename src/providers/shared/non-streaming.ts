@@ -2,7 +2,7 @@ import { isRecord, parsedJson, recordsIn } from '../../core/json.ts';
 import type { BoundedAnswer } from '../../models/resilience/bounded-body.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { type Fetch, vendorAnswer } from './http.ts';
-import { type Body, failureIn, LenientEvents, reasonIn } from './lenient-events.ts';
+import { type Body, failureIn, itemEvents, LenientEvents, reasonIn } from './lenient-events.ts';
 
 /**
  * fetch for the vendors' packages, whose schemas its events fit. Servers that don't stream answer with one JSON document all the same: a
@@ -98,36 +98,6 @@ function responseEvents(body: Body, output: readonly unknown[]): Body[] {
     { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
     ...recordsIn(output).flatMap(itemEvents),
     { type: `response.${body.status === 'incomplete' ? 'incomplete' : 'completed'}`, response: body },
-  ];
-}
-
-function itemEvents(item: Body, output_index: number): Body[] {
-  const place = { item_id: item.id, output_index };
-  const called = typeof item.arguments === 'string';
-  const begun = { ...item, ...(called && { arguments: '' }), content: [], summary: [] };
-  const part = { type: 'summary_text', text: '' };
-  return [
-    { type: 'response.output_item.added', output_index, item: begun },
-    ...recordsIn(item.summary).flatMap(({ text }, summary_index) => [
-      { type: 'response.reasoning_summary_part.added', ...place, summary_index, part },
-      { type: 'response.reasoning_summary_text.delta', ...place, summary_index, delta: text },
-    ]),
-    ...recordsIn(item.content).flatMap((part, content_index) => partEvents(part, { ...place, content_index })),
-    ...(called ? [{ type: 'response.function_call_arguments.delta', ...place, delta: item.arguments }] : []),
-    { type: 'response.output_item.done', output_index, item },
-  ];
-}
-
-function partEvents({ type, text, refusal, annotations }: Body, place: Body): Body[] {
-  if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
-  return [
-    { type: 'response.output_text.delta', ...place, delta: text },
-    ...recordsIn(annotations).map((annotation, annotation_index) => ({
-      type: 'response.output_text.annotation.added',
-      ...place,
-      annotation_index,
-      annotation,
-    })),
   ];
 }
 

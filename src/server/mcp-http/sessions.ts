@@ -179,7 +179,8 @@ export async function openSession(options: SessionOptions) {
       const asked = requestIds(body);
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
       const listens = request.method === 'GET' && stream === ownStream;
-      if (listens) transport.closeStandaloneSSEStream();
+      // A request that is refused leaves the stream that is there.
+      if (listens && request.headers.get('accept')?.includes('text/event-stream')) transport.closeStandaloneSSEStream();
       for (const each of asked) unanswered.add(each);
       const over = last === null || listens ? opened(asked) : resumed();
       const response = await transport.handleRequest(request, { parsedBody: body });

@@ -17,33 +17,36 @@ local function used(place, day, thread, now)
   local ofDay = tonumber(redis.call('HGET', place .. ':days', day) or 0)
   local ofThread = tonumber(thread ~= '' and redis.call('HGET', place .. ':threads', thread) or 0)
   local holds = redis.call('HGETALL', place .. ':holds')
-  local spent, spentByThread = ofDay, ofThread
+  local ends = {}
   for at = 2, #holds, 2 do
     local usd, over, of = string.match(holds[at], '^(%S+) (%S+) (.*)$')
     if tonumber(over) > tonumber(now) then
       ofDay = ofDay + tonumber(usd)
+      ends[#ends + 1] = holds[at]
       if thread ~= '' and of == thread then ofThread = ofThread + tonumber(usd) end
     end
   end
-  return ofDay, ofThread, ofDay - spent, ofThread - spentByThread
+  return ofDay, ofThread, ends
 end
 `;
 
-/** ARGV: day, thread or '', now. Answers four texts: what is used of both, and how much of it is held. */
+/** ARGV: day, thread or '', now. Answers texts: what is used of both, and each hold that counts. */
 export const usedSpend = reads(`${sums}
-local texts = {}
-for at, usd in ipairs({used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])}) do texts[at] = string.format('%.17g', usd) end
+local ofDay, ofThread, texts = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+table.insert(texts, 1, string.format('%.17g', ofThread))
+table.insert(texts, 1, string.format('%.17g', ofDay))
 return texts
 `);
 
 /** ARGV: day, thread or '', now, id, dollars, end, life, most of the day or '', most of the thread or ''. */
 export const holdSpend = writes(`${raiseLife}${sums}
 local holds = KEYS[1] .. ':holds'
-if redis.call('HEXISTS', holds, ARGV[4]) == 1 then return 1 end
-local ofDay, ofThread = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
-local usd = tonumber(ARGV[5])
-if ARGV[8] ~= '' and ofDay + usd > tonumber(ARGV[8]) then return 0 end
-if ARGV[9] ~= '' and ofThread + usd > tonumber(ARGV[9]) then return 0 end
+if redis.call('HEXISTS', holds, ARGV[4]) == 0 then
+  local ofDay, ofThread = used(KEYS[1], ARGV[1], ARGV[2], ARGV[3])
+  local usd = tonumber(ARGV[5])
+  if ARGV[8] ~= '' and ofDay + usd > tonumber(ARGV[8]) then return 0 end
+  if ARGV[9] ~= '' and ofThread + usd > tonumber(ARGV[9]) then return 0 end
+end
 redis.call('HSET', holds, ARGV[4], ARGV[5] .. ' ' .. ARGV[6] .. ' ' .. ARGV[2])
 raise(holds, ARGV[7])
 return 1
@@ -154,8 +157,12 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
     },
     async used({ owner, day, thread, now }: SpendScope) {
       const sums = await client.run(usedSpend, [placeOf(owner)], [day, thread ?? '', now]);
-      const [ofDay = 0, ofThread = 0, heldOfDay = 0, heldOfThread = 0] = textsOf(sums).map(Number);
-      return { day: ofDay, thread: ofThread, held: { day: heldOfDay, thread: heldOfThread } };
+      const [ofDay = 0, ofThread = 0, ...holds] = allTextsOf(sums);
+      const held = holds.map(text => {
+        const [usd, at, of] = text.split(' ');
+        return { usd: Number(usd), at: Number(at), ...(of && { thread: of }) };
+      });
+      return { day: Number(ofDay), thread: Number(ofThread), held: held.sort((a, b) => a.at - b.at) };
     },
     async rows({ owner, from, thread }) {
       const rows = await rowsSince(client, placeOf(owner), from);

@@ -7,6 +7,9 @@ import { type Row, recordOf } from './tables.ts';
 /** How many rows one transaction of a prune looks at, so that nobody waits long behind it. */
 const step = 500;
 
+/** So many of the newest entries of a sum are known by their IDs. */
+const maxIds = 16;
+
 /** One after the other, as the index has them: the rows before a day are found without a look at those since. */
 const owners = `
   WITH RECURSIVE owners (owner) AS (
@@ -26,6 +29,7 @@ export function sqliteSpend(db: DatabaseSync) {
     'INSERT OR REPLACE INTO spend_holds (id, owner, thread, usd, expires_at) VALUES (?, ?, ?, ?, ?)',
   );
   const free = db.prepare('DELETE FROM spend_holds WHERE id = ?');
+  const known = db.prepare('SELECT 1 FROM spend_holds WHERE id = ?');
   const lapsed = db.prepare('DELETE FROM spend_holds WHERE expires_at <= ?');
   const old = db.prepare(`${owners} DELETE FROM spend WHERE n IN (SELECT s.n ${before} ?)`);
   const orphans = db.prepare(
@@ -35,29 +39,33 @@ export function sqliteSpend(db: DatabaseSync) {
   const drop = db.prepare('DELETE FROM spend WHERE n = ?');
   const used = usedOf(db);
 
-  function put(row: SpendRow): void {
+  function put(row: SpendRow, id?: string): void {
     const place = [row.owner, row.day, row.thread ?? '', keyOf(row)];
     const found = find.get(...place);
     // A sum that is damaged can't be gone on with: what is known counts from here.
-    const before = recordOf(found, 'spend')?.row;
-    const sum = before ? sumOf(before, row) : row;
-    const { body, seal } = sealRecord({ kind: 'spend', row: sum });
+    const before = recordOf(found, 'spend');
+    const ids = before?.ids ?? [];
+    // An entry is sent again where the answer of its first commit was lost.
+    if (id !== undefined && ids.includes(id)) return;
+    const sum = before ? sumOf(before.row, row) : row;
+    const newest = [...ids, ...(id === undefined ? [] : [id])].slice(-maxIds);
+    const { body, seal } = sealRecord({ kind: 'spend', row: sum, ids: newest });
     write.run(found ? Number(found.n) : null, ...place, sum.costUsd, body, seal);
   }
 
   return {
     addSpend(entry: SpendEntry | undefined, id: string | undefined): void {
-      if (entry) put(rowOf(entry));
+      if (entry) put(rowOf(entry), entry.id);
       if (id !== undefined) free.run(id);
     },
     holdSpend(wanted: SpendHold): boolean {
-      if (!fits(wanted, used(wanted))) return false;
+      if (!known.get(wanted.id) && !fits(wanted, used(wanted))) return false;
       const { id, owner, thread, usd, expiresAt } = wanted;
       hold.run(id, owner, thread ?? null, usd, expiresAt);
       return true;
     },
     /** Adds a row as a whole: one that was saved from a damaged file. */
-    putSpend: put,
+    putSpend: (row: SpendRow): void => put(row),
     pruneSpend(now: number): void {
       lapsed.run(now);
       old.run(daysBefore(now, spendDays));
@@ -95,14 +103,16 @@ function usedOf(db: DatabaseSync): (scope: SpendScope) => SpendUsed {
      SELECT coalesce(sum(s.usd), 0) AS usd FROM days d JOIN spend s ON s.owner = ?1 AND s.day = d.day AND s.thread = ?2`,
   );
   const holds = db.prepare(
-    `SELECT coalesce(sum(usd), 0) AS day, coalesce(sum(usd) FILTER (WHERE thread = ?3), 0) AS thread
-     FROM spend_holds WHERE owner = ?1 AND expires_at > ?2`,
+    'SELECT usd, expires_at AS at, thread FROM spend_holds WHERE owner = ? AND expires_at > ? ORDER BY at',
   );
   const usd = (row: Row | undefined) => Number(row?.usd ?? 0);
   return ({ owner, day: ofDay, thread: id, now }) => {
-    const row = holds.get(owner, now, id ?? null);
-    const held = { day: Number(row?.day), thread: Number(row?.thread) };
-    const ofThread = id === undefined ? 0 : usd(thread.get(owner, id)) + held.thread;
-    return { day: usd(day.get(owner, ofDay)) + held.day, thread: ofThread, held };
+    const held = holds.all(owner, now).map(row => {
+      const of = row.thread === null ? {} : { thread: String(row.thread) };
+      return { usd: usd(row), at: Number(row.at), ...of };
+    });
+    const sum = (rows: typeof held) => rows.reduce((total, row) => total + row.usd, 0);
+    const ofThread = id === undefined ? 0 : usd(thread.get(owner, id)) + sum(held.filter(row => row.thread === id));
+    return { day: usd(day.get(owner, ofDay)) + sum(held), thread: ofThread, held };
   };
 }

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { createMemoryStore, defineStore, defineTool, z } from '../../../src/index.ts';
+import { chatVendor, createMemoryStore, defineStore, defineTool, z } from '../../../src/index.ts';
 import { gitRepository } from '../../support/git-repository.ts';
+import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { waitUntil } from '../../support/wait-until.ts';
 import { libraryRig } from './library-rig.ts';
 
@@ -26,6 +27,17 @@ describe('a Polylogue of a program', () => {
     const { in: rate } = models[priced]!.price!;
     models[priced]!.price!.in = 0;
     expect((await listModels())[priced]?.price?.in).toBe(rate);
+  });
+
+  it('lists what a vendor of the program alone offers, of which nothing is known', async () => {
+    const docs = { endpoint: '/chat/completions', quirks: [], source: 'https://acme.example/docs' };
+    const names = { id: 'acme', names: ['ac'], title: 'Acme', env: 'ACME' };
+    const vendor = await startOpenAi({ models: [{ id: 'acme-1' }] });
+    const acme = chatVendor({ ...names, baseUrl: vendor.url, docs });
+    const settings = { OPENAI_API_KEY: '', DEFAULT_MODEL: 'auto', ACME_API_KEY: 'test-key' };
+    const { listModels } = await rig.open({ providers: [acme], settings });
+    expect((await listModels()).map(({ name }) => name)).toEqual(['acme:acme-1']);
+    await vendor.close();
   });
 
   it('sums up a file, and a discussion that another conversation goes on with', async () => {

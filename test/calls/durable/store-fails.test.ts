@@ -115,7 +115,7 @@ describe('a job whose end the store does not take', () => {
     resolve(said);
     await expect.poll(() => warnings).toContain('warning');
     const recover = () => Object.assign(store, { endJob: memory.endJob });
-    return { memory, operations, id, recover };
+    return { memory, store, operations, id, recover };
   };
 
   it('is answered from memory, and stored once the store works again', async () => {
@@ -130,6 +130,17 @@ describe('a job whose end the store does not take', () => {
     await clock.advance(2_000);
     await expect.poll(() => memory.job(id, clock.now())).toMatchObject(done);
     expect(warnings).toEqual(['warning']);
+    await operations.close();
+  });
+
+  it('is told to who watches, though the store cannot be read', async () => {
+    const { operations, id, recover, store } = await begun();
+    const heard: string[] = [];
+    operations.jobs.watch(job => heard.push(`${job.id} ${job.status} ${job.reply?.document.content}`));
+    recover();
+    Object.assign(store, { job: fails });
+    await clock.advance(2_000);
+    await expect.poll(() => heard).toEqual([`${id} done Yes.`]);
     await operations.close();
   });
 

@@ -108,6 +108,26 @@ describe('a breaker', () => {
     expect(changes()).toEqual(['model closed → open', 'model open → half_open', 'model half_open → closed']);
   });
 
+  it('lets others through once the one that tries got a piece of an answer, and counts what breaks afterwards', async () => {
+    const { admit, fail, clock, changes, board, passed } = setUp();
+    await fail(5);
+    await clock.advance(30_000);
+    const trial = await passed();
+    expect(await admit()).toMatchObject({ state: 'half_open' });
+    trial.works();
+    trial.works();
+    expect(await admit()).toHaveProperty('succeeded');
+    trial.failed(down, true);
+    expect(blockOf(board)).toBeUndefined();
+    await fail(4);
+    expect(blockOf(board)).toMatchObject({ state: 'open' });
+    expect(changes().slice(0, 3)).toEqual([
+      'model closed → open',
+      'model open → half_open',
+      'model half_open → closed',
+    ]);
+  });
+
   it('pauses longer each time that trying fails, up to five minutes, and forgets that once it works', async () => {
     const { fail, clock, board, passed } = setUp();
     await fail(5);

@@ -96,6 +96,22 @@ describe('a call under the policy', () => {
     expect(answer?.attempts.map(({ outcome }) => outcome)).toEqual(['skipped', 'ok']);
   });
 
+  it('lets others through while the one that tries still gets its answer', async () => {
+    const { promise: rest, resolve: end } = Promise.withResolvers<void>();
+    const refused = Array.from({ length: 5 }, () => ({ refuse: apiError(503, 'down') }));
+    const alpha = scriptedConnection([...refused, [text('Hel'), { wait: rest }, text('lo'), finish()], whole]);
+    const { run, clock, ask, question } = setUp({ alpha });
+    await run();
+    await run();
+    await clock.advance(60_000);
+    const trial = ask({ ...question, reqId: 'trial' });
+    await clock.advance(1_000);
+    expect(alpha.calls).toHaveLength(6);
+    expect((await run()).answer?.text).toBe('Hello');
+    end();
+    expect((await trial).text).toBe('Hello');
+  });
+
   it('stops trying again when the breaker opens meanwhile', async () => {
     const alpha = down();
     const { run } = setUp({ alpha });

@@ -129,6 +129,12 @@ describe('toModelError', () => {
       'rate_limit',
       true,
     ],
+    [
+      'Ollama without memory for the model',
+      apiError(500, { error: 'model requires more system memory (7.5 GiB) than is available (5.2 GiB)' }),
+      'bad_upstream',
+      false,
+    ],
     ['Anthropic overload', apiError(529, claude('overloaded_error', 'Overloaded')), 'bad_upstream', true],
     [
       'Anthropic permission',

@@ -97,6 +97,15 @@ describe('the product', () => {
     expect(JSON.stringify(await readFile(join(polylogue.home, 'threads.sqlite')))).not.toContain('test-key');
   });
 
+  it('explains once that a provider is not asked, whose models are all candidates', async () => {
+    await start({ OPENROUTER_API_KEY: '' });
+    openai.byDefault({ fault: 'status', status: 401 });
+    await chat();
+    const { candidates, warnings } = await polylogue.product.models.explain({ category: 'balanced', needs: {} });
+    expect(candidates.length).toBeGreaterThan(1);
+    expect(warnings.filter(warning => warning.includes('openai is not asked'))).toHaveLength(1);
+  });
+
   it('takes another model only when the caller allows it', async () => {
     await start({ OPENROUTER_API_KEY: '' });
     openai.byDefault({ answer: 'From another one.' });

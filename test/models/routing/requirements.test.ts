@@ -262,7 +262,7 @@ describe('whatever a task says', () => {
     };
     const configured = ['openai', 'xai', 'google'];
     const order = (tool: string, prompt: string) => namesOf(route({ tool, prompt, configured }, { allowed }).resolve());
-    expect(order('chat', 'What is a mutex?')).toEqual(['openai/o4-mini', 'openai/o3-mini', 'google/gemini-2.5-flash']);
+    expect(order('chat', 'What is a mutex?')).toEqual(['openai/o4-mini', 'google/gemini-2.5-flash', 'xai/grok-3']);
     expect(order('thinkdeep', 'Is it sound?')).toEqual(['openai/o3', 'xai/grok-3', 'google/gemini-2.5-pro']);
   });
 });

@@ -25,8 +25,8 @@ describe('the automatic choice', () => {
   it.each([
     ['extended_reasoning', ['openai/o3', 'xai/grok-3', 'google/gemini-2.5-pro']],
     // grok-3-fast costs five times as much as the others and serves no better.
-    ['fast_response', ['openai/o4-mini', 'openai/o3-mini', 'google/gemini-2.5-flash']],
-    ['balanced', ['openai/o4-mini', 'openai/o3-mini', 'xai/grok-3']],
+    ['fast_response', ['openai/o4-mini', 'google/gemini-2.5-flash', 'xai/grok-3']],
+    ['balanced', ['openai/o4-mini', 'xai/grok-3', 'google/gemini-2.5-flash']],
   ] as const)("keeps the first design's order for %s when only its models are there", (category, order) => {
     const configured = ['openai', 'xai', 'google'];
     expect(namesOf(resolve('auto', { category, configured, policy: { allowed: firstDesign } }))).toEqual(order);
@@ -89,6 +89,17 @@ describe('the automatic choice', () => {
     const { candidates } = resolve('auto', { category: 'balanced', configured: ['anthropic', 'groq'] });
     expect(new Set(candidates.map(({ model }) => model.provider)).size).toBe(2);
     expect(new Set(candidates.map(({ model }) => modelKey(model.id))).size).toBe(3);
+  });
+
+  it('gives each of three places to another vendor, as long as that is well', () => {
+    const configured = ['anthropic', 'openai', 'google'];
+    const providersOf = (changes: object = {}) =>
+      resolve('auto', { category: 'balanced', configured, ...changes }).candidates.map(({ model }) => model.provider);
+    expect(providersOf().toSorted()).toEqual(['anthropic', 'google', 'openai']);
+    const [first, second, third] = providersOf();
+    const unwell = providersOf({ ailing: ({ provider }: { provider: string }) => provider === third });
+    expect(unwell).toHaveLength(3);
+    expect(new Set(unwell)).toEqual(new Set([first, second]));
   });
 
   it('chooses what sees when there are images, and what holds the prompt', () => {

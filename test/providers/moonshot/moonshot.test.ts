@@ -42,7 +42,7 @@ providerSuite({
     { ask: { effort: 'high' }, body: { thinking: { type: 'enabled' } } },
     { ask: { effort: 'low' }, body: { thinking: { type: 'enabled' } } },
     { ask: { model: k3, effort: 'max' }, body: { reasoning_effort: 'max' } },
-    { ask: { model: k3, effort: 'medium' }, body: { reasoning_effort: 'low' } },
+    { ask: { model: k3, effort: 'medium' }, body: { reasoning_effort: 'high' } },
   ],
   imageBody: base64 => ({
     messages: [

@@ -90,7 +90,7 @@ describe('ollama', () => {
     const plain = { ...thinker, efforts: ['none', 'high'] as const };
     expect(sent(plain, 'none')).toMatchObject({ think: false });
     expect(sent(plain, 'low')).toMatchObject({ think: true });
-    expect(sent({ ...thinker, efforts: ['none', 'high', 'max'] }, 'xhigh')).toMatchObject({ think: 'high' });
+    expect(sent({ ...thinker, efforts: ['none', 'high', 'max'] }, 'xhigh')).toMatchObject({ think: 'max' });
     expect(sent({ ...thinker, efforts: [] }, 'low')).not.toHaveProperty('think');
   });
 

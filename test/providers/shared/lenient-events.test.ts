@@ -489,3 +489,45 @@ it('tells the reason of Gemini for an answer that it did not complete', async ()
   const { error } = await served(google, sse(event), { path: '/v1beta' });
   expect(error).toMatchObject({ message: 'The model did not complete the answer (MALFORMED_FUNCTION_CALL).' });
 });
+
+describe('answers without pieces', () => {
+  const choice = (more: object, finish_reason: string | null = null) => ({
+    ...{ id: 'c', object: 'chat.completion', created: 1, model: 'm' },
+    choices: [{ index: 0, ...more, finish_reason }],
+  });
+  const message = (content: string, more: object = {}) => ({ message: { role: 'assistant', content, ...more } });
+  it.each<[string, object[]]>([
+    ['a whole message', [choice(message('Hello'), 'stop')]],
+    ['messages that grow', [choice(message('Hel')), choice(message('Hello'), 'stop')]],
+    ['messages that go on', [choice(message('Hel')), choice(message('lo')), stop]],
+    ['the whole message again after its pieces', [hello, choice(message('Hello'), 'stop')]],
+    [
+      'a whole message behind empty pieces',
+      [chunk({ role: 'assistant', content: '' }), choice(message('Hello'), 'stop')],
+    ],
+    ['texts of the older interface', [choice({ text: 'Hel' }), choice({ text: 'lo' }), choice({ text: '' }, 'stop')]],
+  ])('are read from %s', async (_name, chunks) => {
+    expect(await served(custom, sse(...chunks, done))).toMatchObject(whole);
+    expect(await served(openrouter, sse(...chunks, done))).toMatchObject(whole);
+  });
+
+  const response = (status: string, output: object[] = []) => ({ id: 'r', created_at: 1, model: 'm', status, output });
+  const part = { type: 'output_text', text: 'Hello', annotations: [] };
+  const item = { type: 'message', id: 'i', role: 'assistant', status: 'completed', content: [part] };
+  const begun = { type: 'response.created', response: response('in_progress') };
+  const added = { type: 'response.output_item.added', output_index: 0, item: { ...item, content: [] } };
+  const place = { item_id: 'i', output_index: 0, content_index: 0 };
+  const textDone = { type: 'response.output_text.done', ...place, text: 'Hello' };
+  const itemDone = { type: 'response.output_item.done', output_index: 0, item };
+  const completed = { type: 'response.completed', response: response('completed', [item]) };
+  const delta = { type: 'response.output_text.delta', ...place, delta: 'Hello' };
+  it.each<[string, object[]]>([
+    ['a text that is done', [begun, added, textDone, itemDone, completed]],
+    ['an item that is done', [begun, added, itemDone, completed]],
+    ['a response that is completed', [begun, completed]],
+    ['a response that is completed, alone', [completed]],
+    ['pieces, once', [begun, added, delta, textDone, itemDone, completed]],
+  ])('are read from %s', async (_name, events) => {
+    expect(await served(openai, sse(...events))).toMatchObject(whole);
+  });
+});

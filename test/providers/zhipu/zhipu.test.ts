@@ -36,7 +36,7 @@ providerSuite({
     { ask: { model: glm52, effort: 'none' }, body: { thinking: { type: 'disabled' } } },
     { ask: { model: glm52, effort: 'max' }, body: { thinking: { type: 'enabled' }, reasoning_effort: 'max' } },
     { ask: { model: glm53, effort: 'none' }, body: {} },
-    { ask: { model: glm53, effort: 'medium' }, body: { reasoning_effort: 'low' } },
+    { ask: { model: glm53, effort: 'medium' }, body: { reasoning_effort: 'high' } },
   ],
   temperature: { temperature: 0.4 },
   imageBody: base64 => ({

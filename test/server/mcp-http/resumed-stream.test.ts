@@ -107,7 +107,8 @@ async function client(at: TestDaemon) {
           signal,
         ),
       ),
-    listen: (signal: AbortSignal) => at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', ...session } }),
+    listen: (signal: AbortSignal, accept = 'text/event-stream') =>
+      at.ask('/mcp', { signal, headers: { accept, ...session } }),
     resume: (lastEvent: string) =>
       readStream(signal =>
         at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', 'last-event-id': lastEvent, ...session } }),
@@ -145,6 +146,23 @@ describe.each([
   afterAll(async () => {
     await Promise.all([hasty.close(), impatient.close(), other.close()]);
     await one.close();
+  });
+
+  it('keeps the stream that listens when a request for another one is refused', async () => {
+    const { listen } = await client(one);
+    const stop = new AbortController();
+    const first = await listen(stop.signal);
+    let isOver = false;
+    const reading = first
+      .text()
+      .catch(() => undefined)
+      .then(() => (isOver = true));
+    expect((await listen(stop.signal, 'application/json')).status).toBe(406);
+    await settle();
+    expect(isOver).toBe(false);
+    expect((await listen(stop.signal)).status).toBe(200);
+    await reading;
+    stop.abort();
   });
 
   it('is answered on the stream that resumes it, is one bill, and a new call afterwards', async () => {
