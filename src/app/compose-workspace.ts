@@ -11,7 +11,8 @@ import type { AppConfig } from './settings.ts';
 /** What works on the user's files. */
 export type FileParts = ReturnType<typeof composeFiles>;
 
-export interface FileContext extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock'> {
+export interface FileContext
+  extends Pick<ProcessEnvironment, 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'namedPaths'> {
   roots: readonly string[];
   mask: Mask;
   /** Nothing is written to disk. */
@@ -25,14 +26,15 @@ export interface FileContext extends Pick<ProcessEnvironment, 'homeDir' | 'platf
 /** Settings → what works on files. Opens nothing; threads and databases come with their first use. */
 export function composeFiles({ values, home }: AppConfig, context: FileContext) {
   const { roots, clock, isPrivate, embedder, noEmbedder } = context;
-  const sandbox = createSandbox({ roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
+  const named = context.namedPaths ?? [];
+  const sandbox = createSandbox({ roots, named, allowSecrets: values.app.allowSecretFiles, own: [home] });
   const folder = isPrivate ? undefined : join(home, 'index');
   const mask = maskFor(values.app, context.mask);
   return {
     sandbox,
     /** Where files are copied to before a patch changes them; undefined where nothing is written to disk. */
     backups: isPrivate ? undefined : join(home, 'backups'),
-    git: createGit({ ...context, sandbox }),
+    git: createGit({ ...context, sandbox, unmasked: !values.app.maskSecrets }),
     pool: createPool({ size: Math.max(1, availableParallelism() - 1), clock }),
     indexes: createSearchIndexes({ folder, embedder, noEmbedder, sandbox, mask, clock }),
   };
@@ -46,7 +48,8 @@ export const maskFor = ({ maskSecrets }: AppConfig['values']['app'], mask: Mask)
 export function composeFilesWithin({ values, home }: AppConfig, files: FileParts, context: CallerFiles): FileParts {
   const sandbox = createSandbox({ roots: context.roots, allowSecrets: values.app.allowSecretFiles, own: [home] });
   const indexes = { of: (root: string) => files.indexes.of(root, sandbox), close: files.indexes.close };
-  return { ...files, sandbox, git: createGit({ ...context, sandbox }), indexes };
+  const git = createGit({ ...context, sandbox, unmasked: !values.app.maskSecrets });
+  return { ...files, sandbox, git, indexes };
 }
 
 export type CallerFiles = Pick<FileContext, 'roots' | 'homeDir' | 'platform' | 'childEnv' | 'clock' | 'mask'>;

@@ -147,6 +147,8 @@ export interface Evidence {
   turn?: readonly string[];
   /** For the expert alone, what matters most first. What has no room is cut or left out, and named. */
   forExpert?: readonly EvidencePiece[];
+  /** Why there is nothing to work on, and what to do: the work ends with it, and no expert is asked. */
+  nothing?: string | undefined;
 }
 
 export interface EvidencePiece {

@@ -13,6 +13,8 @@ export interface CallLimits {
   idleMs: number;
   /** From the first attempt to the last byte, retries and waits included. */
   totalMs: number;
+  /** `totalMs` is CALL_TIMEOUT_SECONDS, and is not widened. */
+  exact?: boolean;
 }
 
 /** What a search of the web may bring along. */

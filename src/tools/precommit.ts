@@ -82,7 +82,9 @@ export const precommit = defineTool({
     async evidence({ path = '.', compare_to: compareTo, ...included }, { git, root, scope, signal }) {
       const [staged, unstaged] = [includes('staged', included), includes('unstaged', included)];
       const { repositories, notes } = await git.changes({ path, root, compareTo, staged, unstaged, scope, signal });
-      return evidenceOf(repositories, notes);
+      const isAll = repositories.every(each => each.files.length + each.conflicted.length + each.notes.length === 0);
+      const nothing = isAll && notes.length === 0 ? nothingIn(staged, unstaged, compareTo) : undefined;
+      return { ...evidenceOf(repositories, notes), nothing };
     },
     /** What the expert says of the caller's issues counts more than the caller's rating. */
     verdict({ progress, evidence }, answer) {
@@ -110,6 +112,15 @@ export const precommit = defineTool({
 function includes(area: 'staged' | 'unstaged', { include_staged, include_unstaged }: Settings): boolean {
   const isWanted = area === 'staged' ? include_staged : include_unstaged;
   return isWanted !== false || include_staged === include_unstaged;
+}
+
+function nothingIn(staged: boolean, unstaged: boolean, compareTo?: string): string {
+  if (compareTo !== undefined)
+    return `There is nothing to review: nothing differs from ${JSON.stringify(printablePath(compareTo))}. Set compare_to to another branch, tag or commit, or path to another repository, then send step 1 again.`;
+  const what =
+    staged && unstaged ? 'staged, changed or new' : staged ? 'staged' : 'changed or new besides what is staged';
+  const other = staged && unstaged ? '' : ' Leave out include_staged and include_unstaged to review both.';
+  return `There is nothing to review: no file is ${what}.${other} To review commits, set compare_to to the branch, tag or commit before them; otherwise set path to another repository. Then send step 1 again.`;
 }
 
 const first = [

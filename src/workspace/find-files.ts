@@ -122,9 +122,9 @@ function fitsPath(steps: readonly (RegExp | '**')[], names: readonly string[]): 
 }
 
 export interface FindRequest {
-  /** Absolute: a directory, or a file. */
-  start: string;
-  /** What the path below `start` has to match; absent: all. */
+  /** Absolute: directories, or files. */
+  starts: readonly string[];
+  /** What the path below one of them has to match; absent: all. */
   glob?: string;
   signal: AbortSignal;
 }
@@ -142,14 +142,17 @@ function matcherOf(glob: string): (path: string) => boolean {
   });
 }
 
-/** The project's files below a directory, absolute, in the order of a walk; a refusal where there is nothing to walk. */
-export async function findFiles(sandbox: Sandbox, { start, glob, signal }: FindRequest): Promise<string[] | Skip> {
+/** The project's files below directories, absolute, in the order of a walk; a refusal where there is nothing to walk. */
+export async function findFiles(sandbox: Sandbox, { starts, glob, signal }: FindRequest): Promise<string[] | Skip> {
   const matches = glob === undefined ? () => true : matcherOf(glob);
-  const located = await sandbox.locate(start);
-  if (isSkip(located)) return located;
-  if (located.kind === 'file') return [located.path];
-  const { files } = await walkDirectory(sandbox, located.path, { signal });
-  return files.filter(path => matches(slashedFrom(located.path, path)));
+  const found: string[] = [];
+  for (const start of starts) {
+    const located = await sandbox.locate(start);
+    if (isSkip(located)) return located;
+    const walked = located.kind === 'file' ? undefined : await walkDirectory(sandbox, located.path, { signal });
+    found.push(...(walked?.files.filter(path => matches(slashedFrom(located.path, path))) ?? [located.path]));
+  }
+  return found;
 }
 
 const headBytes = 8_192;

@@ -11,6 +11,8 @@ export interface SandboxOptions {
   roots: readonly string[];
   /** Whether files on the list of secret files may be read. */
   allowSecrets: boolean;
+  /** Which of the roots are read only where they are named. Absent: none. */
+  named?: readonly string[];
   /** Absolute paths of this program's own folders: nothing of them is written for a model, wherever the roots are. Absent: none. */
   own?: readonly string[];
   /** Where the system shows its open descriptors as links; `/proc/self/fd` unless told. Without them, the way there is watched. */
@@ -189,6 +191,18 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   const assertWithin = async (path: string) => directoryAt(path, await locate(path), realRoots);
 
   return { options, roots: realRoots, isOwn: judgeOwn(own), locate, open: openFile, list, readIn, assertWithin };
+}
+
+/** What is searched where nothing is named: a project, and then all other root directories, none within another. */
+export async function searchedRoots({ options, locate }: Sandbox, project: string): Promise<string[]> {
+  const { roots, named = [] } = options;
+  const first = await locate(project);
+  if (isSkip(first)) return [project];
+  const all = await Promise.all(roots.filter(root => !named.includes(root)).map(locate));
+  const others = all.flatMap(found => (isSkip(found) || found.kind === 'file' ? [] : [found.path]));
+  const apart = others.filter(path => !isIn(path, first.path) && !isIn(first.path, path));
+  const isInner = (path: string) => apart.some(other => other !== path && isIn(path, other));
+  return [project, ...new Set(apart.filter(path => !isInner(path)))];
 }
 
 /** What is done with what was opened and judged; undefined: it was swapped meanwhile. */

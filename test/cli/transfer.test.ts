@@ -31,13 +31,24 @@ describe('polylogue export and import', () => {
     expect((await run(['threads', 'read', id], '.elsewhere')).out).toContain('1. you (chat)\nAbout the pelican');
   });
 
+  it('reads a file from standard input', async () => {
+    const whole = (await run(['export', 'last'])).out;
+    const env = { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.piped') };
+    const piped = { cwd: project.root, env, ownProcess: true };
+    const imported = await runProgram(['import', '-', '--offline'], { ...piped, input: whole });
+    expect(imported).toMatchObject({ code: 0, out: `${id}  2 turns\n` });
+    expect((await run(['export', id], '.piped')).out).toBe(whole);
+    const empty = await runProgram(['import', '-', '--offline'], { ...piped, input: '' });
+    expect([empty.code, empty.out]).toEqual([2, '']);
+  });
+
   it('write the format that the file is named after, for the user alone, and replace only what they are told to', async () => {
     expect((await run(['export', id, '--output', 'talk.html'])).code).toBe(0);
     const page = await readFile(project.path('talk.html'), 'utf8');
     expect(page).toMatch(/^<!doctype html>[\s\S]*pelican[\s\S]*<\/html>\n$/);
     expect((await stat(project.path('talk.html'))).mode & 0o777).toBe(0o600);
     const again = await run(['export', id, '--format', 'md', '--output', 'talk.html']);
-    expect(again).toMatchObject({ code: 1 });
+    expect(again).toMatchObject({ code: 2 });
     expect(again.err).toContain('--overwrite');
     expect(await readFile(project.path('talk.html'), 'utf8')).toBe(page);
     const told = await run(['export', id, '--format', 'md', '--output', 'talk.html', '--overwrite', '--json']);
@@ -49,7 +60,7 @@ describe('polylogue export and import', () => {
     await project.write('precious.txt', 'mine');
     await symlink(project.path('precious.txt'), project.path('.linked.md.part'));
     await symlink(project.path('precious.txt'), project.path('linked.md'));
-    expect((await run(['export', id, '--output', 'linked.md'])).code).toBe(1);
+    expect((await run(['export', id, '--output', 'linked.md'])).code).toBe(2);
     expect((await run(['export', id, '--output', 'linked.md', '--overwrite'])).code).toBe(0);
     expect(await readFile(project.path('precious.txt'), 'utf8')).toBe('mine');
     expect(await readFile(project.path('linked.md'), 'utf8')).toMatch(/^# About the pelican/);
@@ -65,7 +76,7 @@ describe('polylogue export and import', () => {
     expect((await run(['import', 'gone.jsonl'])).code).toBe(2);
     await project.write('cut.jsonl', (await run(['export', id])).out.slice(0, -20));
     const cut = await run(['import', 'cut.jsonl', '--as-new', '--json']);
-    expect(cut.code).toBe(1);
+    expect(cut.code).toBe(2);
     expect(JSON.parse(cut.out).error).toMatchObject({
       class: 'broken_file',
       message: expect.stringMatching(/^Line \d/),
@@ -82,7 +93,7 @@ describe('polylogue export and import', () => {
   it('make a copy where the conversation is there already', async () => {
     await project.write('own.jsonl', (await run(['export', id])).out);
     const refused = await run(['import', 'own.jsonl']);
-    expect(refused).toMatchObject({ code: 1 });
+    expect(refused).toMatchObject({ code: 2 });
     expect(refused.err).toContain('--as-new');
     const copy = JSON.parse((await run(['import', 'own.jsonl', '--as-new', '--json'])).out);
     expect(copy).toMatchObject({ status: 'success', turns: 2, texts: 1, missing_texts: 0 });

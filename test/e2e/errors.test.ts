@@ -258,6 +258,10 @@ describe('what the operator set', () => {
     const late = errorOf(await chat({ model: 'gpt-4o' }, tight), 'API_ERROR', 'timeout');
     expect(performance.now() - began).toBeLessThan(20_000);
     expect(late.data).toEqual({ clock: 'total', limitMs: 1_000 });
+    expect(late).toMatchObject({
+      message: expect.stringContaining('CALL_TIMEOUT_SECONDS'),
+      next: expect.stringMatching(/^Raise CALL_TIMEOUT_SECONDS/),
+    });
     await openAi.requests.at(-1)!.aborted;
     await tight.close();
 

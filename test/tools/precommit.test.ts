@@ -332,6 +332,63 @@ describe('precommit', () => {
   });
 });
 
+describe('precommit where nothing changed', () => {
+  it.each([
+    { given: {}, text: 'no file is staged, changed or new. To review commits, set compare_to' },
+    { given: { include_unstaged: false, include_staged: true }, text: 'Leave out include_staged and include_unstaged' },
+    { given: { compare_to: 'HEAD' }, text: 'nothing differs from "HEAD"' },
+  ])('ends at its first step without asking an expert: $given', async ({ given, text }) => {
+    for (const steps of [1, 3]) {
+      const reply = await call(step(1, steps, { path: 'shop', ...given }));
+      expect(reply).toMatchObject({
+        status: 'local_work_complete',
+        next_step_required: false,
+        validation_complete: true,
+        recommendation: 'no-go',
+      });
+      expect(reply.next_steps).toContain(text);
+    }
+    expect(vendor.requests).toEqual([]);
+  });
+
+  it('asks the expert where it could not read all of it', async () => {
+    answers('RECOMMENDATION: GO');
+    const other = await gitRepository(project.path('other'));
+    await other.write('a.ts', 'export const a = 1;\n');
+    await other.commit();
+    await other.git('branch', 'only-here');
+    const reply = await call(step(1, 1, { path: '.', compare_to: 'only-here' }));
+    expect(reply.status).toBe('calling_expert_analysis');
+  });
+
+  it('reviews what is changed by the time of the next call', async () => {
+    answers('RECOMMENDATION: GO');
+    const { continuation_id } = await call(step(1, 1, { path: 'shop' }));
+    await repo.write('src/cart.ts', 'export const total = 2;\n');
+    const reply = await call(step(1, 1, { path: 'shop', continuation_id }));
+    expect(reply).toMatchObject({ status: 'calling_expert_analysis', recommendation: 'go' });
+  });
+});
+
+describe('precommit without masking', () => {
+  it('shows the expert the patch as files are shown, and tells of the secret all the same', async () => {
+    await polylogue.close();
+    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', MASK_SECRETS: 'false' };
+    polylogue = await testProduct({ root: project.root, env });
+    await repo.write('src/cart.ts', `export const key = '${token}';\n`);
+    await repo.write('src/new.ts', `export const other = '${token}';\n`);
+    answers('RECOMMENDATION: GO');
+    const reply = await call(step(1, 1, { path: 'shop' }));
+    expect(prompt()).toContain(`+export const key = '${token}';`);
+    expect(prompt()).toContain(`+export const other = '${token}';`);
+    expect(prompt()).not.toMatch(/\[masked:\w/);
+    expect(reply.issues_found).toEqual([
+      expect.objectContaining({ severity: 'critical', location: 'src/cart.ts:1' }),
+      expect.objectContaining({ severity: 'critical', location: 'src/new.ts:1' }),
+    ]);
+  });
+});
+
 describe('precommit in its steps', () => {
   it('tells which secrets it found, at every one of them', async () => {
     await repo.write('src/cart.ts', `export const total = 1;\nexport const key = '${token}';\n`);

@@ -29,6 +29,24 @@ const total = { trace_mode: 'precision', target_description: 'Checkout.total and
 const call = (args: Record<string, unknown>): Promise<Document> => polylogue.call('tracer', args);
 const edge = { from: 'Checkout.total', to: 'sumOf', kind: 'calls', at: 'src/shop/checkout.ts:19' };
 
+describe('tracer with several roots', () => {
+  it('traces through all of them', async () => {
+    const other = await tempProject({
+      'lib/far.ts': 'export function farAway() { return near(); }\nfunction near() {}\n',
+    });
+    await polylogue.close();
+    const env = { ...vendorEnv({ openai: vendor.url }), POLYLOGUE_ROOTS: `${project.root}:${other.root}` };
+    polylogue = await testProduct({ root: project.root, env });
+    const reply = await call(step(1, 2, { trace_mode: 'precision', target_description: 'farAway' }));
+    expect(reply.trace_graph).toMatchObject({
+      files_read: 9,
+      targets: ['farAway'],
+      edges: [{ from: 'farAway', to: 'near' }],
+    });
+    await other.dispose();
+  });
+});
+
 describe('tracer', () => {
   it('hands over the call graph at the first step, with what is to be done', async () => {
     const reply = await call(step(1, 2, total));

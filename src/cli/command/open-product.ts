@@ -1,11 +1,11 @@
 import { createProduct } from '../../app/app.ts';
 import type { Product } from '../../app/compose-product.ts';
 import { type AppConfig, withValues } from '../../app/settings.ts';
-import { cancelledError, isAppError } from '../../core/errors.ts';
+import { cancelledError } from '../../core/errors.ts';
 import { recordIn, textIn } from '../../core/json.ts';
 import type { ToolReply, ToolRequest } from '../../core/tool-host.ts';
-import type { CommandContext, ExitCode } from './command.ts';
-import { failureDocument, tellFailure } from './output.ts';
+import { type CommandContext, type ExitCode, exitCodeOf } from './command.ts';
+import { tellFailure } from './output.ts';
 
 /** The product as a command uses it. */
 export interface OpenProduct {
@@ -81,18 +81,5 @@ function adviceOf({ class: kind, data, next }: Record<string, unknown>, file: st
 export function showFailure({ out }: CommandContext, { document }: ToolReply, file = '--file'): number {
   const error = recordIn(document.error);
   tellFailure(out, { ...document, error: { ...error, next: adviceOf(error, file) } });
-  const { code } = error;
-  return code === 'INVALID_INPUT_FORMAT' || code === 'MISSING_PARAMETER' ? 2 : 1;
+  return exitCodeOf(textIn(error.code));
 }
-
-/** Like `openProduct`, where an error means that what was asked for failed, not that the command line is wrong. */
-export const attemptWithProduct = (context: CommandContext, work: (open: OpenProduct) => ExitCode): Promise<number> =>
-  openProduct(context, async open => {
-    try {
-      return (await work(open)) ?? 0;
-    } catch (error) {
-      if (!isAppError(error)) throw error;
-      tellFailure(context.out, failureDocument(error));
-      return 1;
-    }
-  });

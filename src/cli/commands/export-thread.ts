@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { type ExportFormat, exportForms } from '../../core/thread.ts';
 import { type CommandContext, defineCommand, flag, textFlag } from '../command/command.ts';
-import { attemptWithProduct } from '../command/open-product.ts';
+import { openProduct } from '../command/open-product.ts';
 import { writtenFile } from '../command/written-file.ts';
 
 export const exportThread = defineCommand({
@@ -27,7 +27,7 @@ export const exportThread = defineCommand({
     const [id = ''] = context.args;
     const file = textFlag(context.flags, 'output');
     const format = formatOf(context, file);
-    return attemptWithProduct(context, async ({ product, place, signal }) => {
+    return openProduct(context, async ({ product, place, signal }) => {
       const { thread, pieces } = await product.transfer.export(id, place, format);
       const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
       const watched = watch(context, pieces, signal);

@@ -1,8 +1,10 @@
 import { createReadStream, statSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
 import { inputError } from '../../core/errors.ts';
 import { defineCommand, flag, isOn } from '../command/command.ts';
-import { attemptWithProduct } from '../command/open-product.ts';
+import { openProduct } from '../command/open-product.ts';
 
 const reportEvery = 100;
 
@@ -14,16 +16,18 @@ export const importThread = defineCommand({
   flags: [flag('as-new', 'Import under a new ID, keeping any existing thread')],
   examples: [
     ['polylogue import talk.jsonl', 'Keep its ID'],
+    ['polylogue import - < talk.jsonl', 'Read standard input'],
     ['polylogue import talk.jsonl --as-new', 'Import it as a copy with a new ID'],
   ],
   async run(context) {
-    const { out, environment } = context;
-    const file = resolve(environment.cwd, context.args[0] ?? '');
-    if (!statSync(file, { throwIfNoEntry: false })?.isFile())
+    const { out, environment, args } = context;
+    const piped = args[0] === '-' ? await buffer(process.stdin) : undefined;
+    const file = resolve(environment.cwd, args[0] ?? '');
+    if (!piped && !statSync(file, { throwIfNoEntry: false })?.isFile())
       throw inputError(`${file} is not a file.`, { next: 'Name a file that "polylogue export" wrote.' });
-    return attemptWithProduct(context, async ({ product, place, signal }) => {
+    return openProduct(context, async ({ product, place, signal }) => {
       const { thread, turns, blobs, missing, masked } = await product.transfer.import({
-        open: () => createReadStream(file),
+        open: () => (piped ? Readable.from([piped]) : createReadStream(file)),
         place,
         asNew: isOn(context.flags, 'as-new'),
         signal,

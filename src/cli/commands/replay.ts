@@ -4,7 +4,7 @@ import { isRecord, type Json, type JsonObject, numberIn, recordsIn, textIn } fro
 import type { ExchangeLine, ExchangeRecord } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag, isOn, numberFlag, textFlag } from '../command/command.ts';
-import { attemptWithProduct, type OpenProduct } from '../command/open-product.ts';
+import { type OpenProduct, openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 
 type Replay = NonNullable<Product['replay']>;
@@ -36,7 +36,7 @@ export const replay = defineCommand({
     if (args.length === 0 && isOn(flags, 'send')) {
       throw inputError('--send needs an exchange.', { next: 'Name one that "polylogue replay" lists.' });
     }
-    return attemptWithProduct(context, open => replayWith(context, open, limit));
+    return openProduct(context, open => replayWith(context, open, limit));
   },
 });
 

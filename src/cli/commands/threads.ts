@@ -2,7 +2,7 @@ import { stat, writeFile } from 'node:fs/promises';
 import { inputError } from '../../core/errors.ts';
 import { type JsonObject, recordsIn } from '../../core/json.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
-import { attemptWithProduct, openProduct } from '../command/open-product.ts';
+import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
 import { costText, runTool } from '../command/run-tool.ts';
 import { writtenFile } from '../command/written-file.ts';
@@ -159,7 +159,7 @@ async function backUpThreads(context: CommandContext): Promise<number> {
   const [, file, stray] = args;
   if (file === undefined || stray !== undefined)
     throw inputError('"threads backup" needs one file.', { next: 'Usage: polylogue threads backup FILE.' });
-  return attemptWithProduct(context, async ({ product: { backUpStore } }) => {
+  return openProduct(context, async ({ product: { backUpStore } }) => {
     if (!backUpStore)
       throw inputError('Threads are not stored in a file on this machine.', {
         next: 'Back up the Redis server itself.',

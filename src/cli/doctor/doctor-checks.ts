@@ -333,6 +333,13 @@ export const checks: readonly Check[] = [
   checkDaemons,
   (_, { models }) => models.warnings.map(text => warning('models', text)),
   (_, { models }) => checkProviders(models),
+  // Keys that were rejected have been tried anew by now.
+  async (_, { models }) =>
+    (await models.health()).flatMap(({ provider, model, why, retryAfterSeconds: seconds }) => {
+      if (why === undefined) return [];
+      const next = `Wait${seconds === undefined ? '' : ` ${seconds} s`}, or choose a model from another provider; calls ask it again then.`;
+      return [warning([provider, model].filter(Boolean).join(':'), `is not asked at the moment: ${why}`, next)];
+    }),
   async (_, { models }) => (await models.namesOfNone()).map(text => warning('lists of models', text)),
   checkNamedModels,
   // What commands of an agent run in.

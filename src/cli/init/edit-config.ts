@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode } from 'jsonc-parser';
+import { getNodeValue, type Node, type ParseError, parseTree, printParseErrorCode, stripComments } from 'jsonc-parser';
 import { isRecord, type Json, type JsonObject, recordIn } from '../../core/json.ts';
 import { editToml, eolOf, readToml, setToml, uneditable, withoutMark } from './edit-toml.ts';
 import type { HostDefinition } from './hosts.ts';
@@ -34,10 +34,14 @@ function setJson(text: string, path: readonly string[], value: Json, force: bool
   return text;
 }
 
-/** A byte order mark, and what follows it: an empty object where that is nothing or null. */
+/** A byte order mark, and what follows it: with an empty object where that is nothing or null, comments apart. */
 function contentOf(text: string): [start: string, content: string] {
   const [start, content] = withoutMark(text);
-  return [start, /^(null)?$/.test(content.trim()) ? '{\n}\n' : content];
+  const bare = stripComments(content, ' ');
+  if (!/^(null)?$/.test(bare.trim())) return [start, content];
+  const at = bare.trim() === '' ? content.length : bare.indexOf('null');
+  const parts = [content.slice(0, at).trimEnd(), '{', '}', content.slice(at + 'null'.length).trim()];
+  return [start, parts.map(part => (part === '' ? '' : part + eolOf(content))).join('')];
 }
 
 /** The value at `key.name`, where there is one. */

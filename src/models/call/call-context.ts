@@ -23,7 +23,7 @@ export interface AskModelParts {
   /** Whether a model can search the web by itself; absent: none can. */
   searches?(model: ModelInfo): boolean;
   /** The configured limits; reasoning models and local endpoints get a multiple, of `totalMs` only where it is not `exact`. */
-  limits: CallLimits & { exact?: boolean };
+  limits: CallLimits;
   /** A provider's own limits for a model, which nothing widens; absent: the configured ones. */
   limitsOf?(model: ModelInfo): CallLimits | undefined;
   /** Environment variable of a provider's key, for the advice in errors. */

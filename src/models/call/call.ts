@@ -194,7 +194,8 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
   const cameAt = parts.clock.monotonic();
   let leave: () => void;
   try {
-    const entry = { provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs };
+    const { exact } = limitsOf(parts, question, candidate);
+    const entry = { provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs, exact };
     leave = await resilience.limiter.enter(entry);
   } catch (error) {
     return skip(errorOf(run, candidate, error));

@@ -74,6 +74,9 @@ export function unknownNames(roster: Roster, { denied, allowed }: Pick<RoutingPo
 
 function unknownName(roster: Roster, name: string, provider: string | undefined) {
   const entry = readEntry(roster, name);
+  const isElsewhere = provider !== undefined && entry.provider !== undefined && entry.provider !== provider;
+  if (isElsewhere) return [{ provider, name, near: undefined }];
+  if (entry.name === '' && entry.provider !== undefined) return [];
   const isMeant = ({ id }: { id: string }) => (provider ?? entry.provider ?? id) === id;
   const models = roster.models.filter(model => isMeant({ id: model.provider }));
   if (name === '' || models.some(model => names(entry, model))) return [];

@@ -16,7 +16,7 @@ const settleMs = 1000;
 
 /** The limits of one call to one kind of model; what the operator or the caller set is not widened. */
 export function limitsFor(
-  configured: CallLimits & { exact?: boolean },
+  configured: CallLimits,
   model: { reasoning: boolean; local: boolean },
   own: Partial<CallLimits> = {},
 ): CallLimits {
@@ -25,6 +25,7 @@ export function limitsFor(
     firstByteMs: own.firstByteMs ?? configured.firstByteMs * factor,
     idleMs: own.idleMs ?? configured.idleMs * factor,
     totalMs: own.totalMs ?? configured.totalMs * (configured.exact ? 1 : factor),
+    ...(own.totalMs === undefined && configured.exact && { exact: true }),
   };
 }
 
@@ -53,7 +54,7 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
     failure = error;
     controller.abort(error);
   };
-  const cancelTotal = clock.after(Math.max(0, remainingMs), () => expire(totalError(limits.totalMs)));
+  const cancelTotal = clock.after(Math.max(0, remainingMs), () => expire(totalError(limits)));
   let cancelWait = clock.after(limits.firstByteMs, () => {
     const message = `No part of an answer arrived within ${seconds(limits.firstByteMs)} (first-byte limit).`;
     expire(timeoutError('first_byte', limits.firstByteMs, message, true));
@@ -88,8 +89,8 @@ export function startTimeouts({ clock, limits, remainingMs, parent }: TimeoutPla
   };
 }
 
-const timeoutError = (clock: string, limitMs: number, message: string, retryable: boolean): AppError =>
-  new AppError('model', message, { code: 'API_ERROR', class: 'timeout', retryable, data: { clock, limitMs } });
+const timeoutError = (clock: string, limitMs: number, message: string, retryable: boolean, next?: string): AppError =>
+  new AppError('model', message, { code: 'API_ERROR', class: 'timeout', retryable, next, data: { clock, limitMs } });
 
 const seconds = (ms: number) => `${Math.round(ms / 100) / 10} s`;
 
@@ -98,8 +99,17 @@ function idleError(ms: number, chars: number): AppError {
   return timeoutError('idle', ms, `The answer stalled: ${what} arrived within ${seconds(ms)} (idle limit).`, true);
 }
 
-export const totalError = (ms: number): AppError =>
-  timeoutError('total', ms, `The call took longer than ${seconds(ms)} in all (total limit).`, false);
+function totalError({ totalMs, exact }: Pick<CallLimits, 'totalMs' | 'exact'>): AppError {
+  const limit = exact ? 'CALL_TIMEOUT_SECONDS' : 'total limit';
+  const next = exact ? 'Raise CALL_TIMEOUT_SECONDS, ask for less at once, or choose a faster model.' : undefined;
+  return timeoutError(
+    'total',
+    totalMs,
+    `The call took longer than ${seconds(totalMs)} in all (${limit}).`,
+    false,
+    next,
+  );
+}
 
 export interface LimiterRules {
   /** Attempts that run at the same time, at all providers together. */
@@ -118,6 +128,7 @@ export interface Entry {
   /** What is left of the call's total, and the total itself: waiting counts. */
   remainingMs: number;
   totalMs: number;
+  exact?: boolean | undefined;
 }
 
 interface Waiting {
@@ -146,7 +157,7 @@ export class Limiter {
    * that a newcomer for whom there is room overtakes no one. Rejects with LIMIT (`over_capacity`) when too many are waiting, with
    * the total limit's error, or with the signal's reason.
    */
-  enter({ provider, owner, signal, remainingMs, totalMs }: Entry): (() => void) | Promise<() => void> {
+  enter({ provider, owner, signal, remainingMs, totalMs, exact }: Entry): (() => void) | Promise<() => void> {
     if (this.#isFree(provider)) return this.#take(provider);
     if (signal.aborted) return Promise.reject(signal.reason);
     if (this.#waiting() >= this.#rules.queue) return Promise.reject(this.#overCapacity());
@@ -170,7 +181,7 @@ export class Limiter {
         reject(reason);
       };
       const forget = onAbort(signal, () => giveUp(signal.reason));
-      const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError(totalMs)));
+      const cancelTotal = this.#clock.after(Math.max(0, remainingMs), () => giveUp(totalError({ totalMs, exact })));
       this.#queues.set(owner, queue);
       queue.push(entry);
     });

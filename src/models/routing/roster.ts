@@ -289,7 +289,7 @@ export const isRestriction = (refusal: Refusal | undefined): refusal is Restrict
   refusal !== undefined && !['no_key', 'no_provider', 'retired'].includes(refusal);
 
 /**
- * Reads the operator's lists once. Entries are ids or aliases in any case: a list that names an alias admits the id, and
+ * Reads the operator's lists once. Entries are ids, aliases or providers in any case: a list that names an alias admits the id, and
  * the other way round, at every provider that serves the model. A refusal reaches further than a permission: it also
  * covers the model's dated versions, its routes at an aggregator, and the models of a program. The result says why a model may not
  * be used; undefined: it may.
@@ -326,9 +326,13 @@ export function names(entry: Entry, model: ModelInfo): boolean {
 const plainId = (model: ModelInfo): string =>
   model.provider === 'openrouter' || model.id.includes('/') ? model.id.replace(/[:@].*$/, '') : ownId(model);
 
+/** An empty name means all models of the provider. */
 export function readEntry(roster: Roster, text: string) {
   const typed = text.trim().toLowerCase();
   const known = roster.models.some(model => model.id.toLowerCase() === typed);
+  const isAlias = roster.models.some(({ aliases }) => aliases.includes(typed));
+  const whole = known || isAlias ? undefined : findProvider(roster, typed.replace(/:\*?$/, ''));
+  if (whole) return { name: '', keys: new Set<string>(), provider: whole.id };
   const colon = known ? -1 : typed.indexOf(':');
   const provider = colon > 0 ? findProvider(roster, typed.slice(0, colon)) : undefined;
   const name = provider ? typed.slice(colon + 1) : typed;
@@ -340,6 +344,7 @@ export function readEntry(roster: Roster, text: string) {
 
 function matches(entry: Entry, model: ModelInfo, moreKeys: readonly string[]): boolean {
   if (entry.provider !== undefined && entry.provider !== model.provider) return false;
+  if (entry.name === '') return entry.provider !== undefined;
   if (entry.name === model.id.toLowerCase() || model.aliases.includes(entry.name)) return true;
   const [maker, other] = [makerOf(entry.name), makerOf(plainId(model))];
   if (maker !== '' && other !== '' && maker !== other) return false;

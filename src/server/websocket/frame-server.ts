@@ -107,7 +107,9 @@ function takeText(open: OpenClient, text: string) {
   const op = isRecord(value) ? value.op : undefined;
   if (!isRecord(value) || typeof op !== 'string')
     return refuse({ class: 'frame', message: 'No "op" in this message.' });
-  const id = textIn(value.request_id).slice(0, 128);
+  // A number is none here; its text tells the client which of its messages is meant.
+  const { request_id: named } = value;
+  const id = (typeof named === 'number' ? `${named}` : textIn(named)).slice(0, 128);
   if (!ops.has(op)) return refuse({ class: 'op', message: `Unknown op: ${op.slice(0, 64)}`, id });
   const { data: frame, error } = clientFrame.safeParse(value);
   if (frame) return serve(open, frame, text.length);

@@ -1,4 +1,5 @@
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
+import { dirname } from 'node:path';
 import {
   AppError,
   asError,
@@ -30,6 +31,19 @@ const failedReads = new Set([266, 522, 8458]);
 /** A read-only connection that found the file in need of its writer first. */
 const needsWriter = new Set([264, 520, 1288]);
 const fullDisk: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+
+const outOfHandles: readonly (string | undefined)[] = ['EMFILE', 'ENFILE'];
+
+/** SQLite does not tell why it cannot open a file; opening its directory does. */
+function lacksHandles(error: unknown, extended: number | undefined, file: string): boolean {
+  if (extended === undefined || (extended & 0xff) !== code.cantOpen) return outOfHandles.includes(errorCode(error));
+  try {
+    closeSync(openSync(dirname(file), 'r'));
+    return false;
+  } catch (probed) {
+    return outOfHandles.includes(errorCode(probed));
+  }
+}
 
 /** SQLite's extended result code, when the error is one of SQLite's. */
 export const sqliteCode = (error: unknown): number | undefined =>
@@ -89,6 +103,12 @@ export function sqliteFailure(error: unknown, file: string): AppError {
     return storageError('storage_full', `No disk space left for ${file}.`, {
       ...details,
       next: 'Free space on that disk, or delete threads; the next call works again without a restart.',
+    });
+  if (lacksHandles(error, extended, file))
+    return storageError('unavailable', `Cannot open ${file}: too many files are open.`, {
+      ...details,
+      retryable: true,
+      next: 'Raise the limit of open files (ulimit -n, or LimitNOFILE of a service), or close programs; then try again.',
     });
   if (isFailedRead(error)) return failedIo('reading', file, raw, details);
   if (extended === undefined && /^(ERR_|$)/.test(errorCode(error) ?? ''))

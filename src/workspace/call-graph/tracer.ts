@@ -8,13 +8,13 @@ import { type CollectedFile, collectFiles } from '../collect-files.ts';
 import { languageOf, otherLanguageOf } from '../outline/outline.ts';
 import { isSkip, skip } from '../paths.ts';
 import { readFile } from '../read-file.ts';
-import type { Sandbox } from '../sandbox.ts';
+import { type Sandbox, searchedRoots } from '../sandbox.ts';
 import type { GoModule } from './symbols.ts';
 import type { TraceRequest } from './trace.ts';
 import type { Source, TracedSources, TraceInput } from './trace-sources.ts';
 
 export interface ProjectTrace extends TraceRequest {
-  /** Files and directories as the caller named them; none: the whole project. */
+  /** Files and directories as the caller named them; none: the whole project, with all roots. */
   files: readonly string[];
   root: string;
   signal: AbortSignal;
@@ -61,7 +61,8 @@ export function createTracer({ sandbox, home, maxNamedFiles, clock, pool }: Trac
       if (other) others.add(other);
       return languageOf(path) !== undefined;
     };
-    const { files, skipped } = await collectFiles(sandbox, trace.files.length > 0 ? trace.files : [root], {
+    const places = trace.files.length > 0 ? trace.files : (await searchedRoots(sandbox, root)).slice(0, maxNamedFiles);
+    const { files, skipped } = await collectFiles(sandbox, places, {
       ...{ home, maxNamedFiles, root, signal, wanted },
       late: () => Atomics.load(late, 0) === 1,
       maxBytes: maxFileBytes,

@@ -60,7 +60,7 @@ export interface ChangedFile extends DiffEntry {
   area: 'staged' | 'unstaged' | 'untracked' | 'compared';
   /** By its name it holds credentials: its content is never shown. */
   secretFile: boolean;
-  /** Masked. */
+  /** Masked, unless masking is switched off. */
   patch?: string;
   /** Why there is none. */
   withheld?: string;
@@ -99,6 +99,11 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
   const compared = base !== undefined;
   const files: ChangedFile[] = [];
 
+  async function shownOf(patch: string, whole?: string) {
+    const found = await maskPatch(patch, options.mask, request.scope, whole);
+    return options.unmasked ? { ...found, patch } : found;
+  }
+
   async function diff(area: ChangedFile['area'], ...args: string[]): Promise<void> {
     const parts = ['--raw', '--numstat', '-z', '--patch'];
     const { stdout, complete } = await well(run, place, ['diff', ...parts, ...diffOptions, ...args, '--']);
@@ -117,7 +122,7 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
       const secretFile = isSecret(place, entry);
       const isShown = patch !== undefined && !secretFile && !entry.binary;
       const shown = isShown
-        ? await maskPatch(patch, options.mask, request.scope, wholes.get(entry.path))
+        ? await shownOf(patch, wholes.get(entry.path))
         : { secrets: [], withheld: whyNot(entry, secretFile) };
       files.push({ ...entry, area, secretFile, ...shown });
     }
@@ -143,7 +148,7 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
       } else if (read.text.length > left) files.push({ ...file, secrets: [], withheld: 'too large' });
       else {
         left -= read.text.length;
-        const shown = await maskPatch(newFilePatch(path, read.text), options.mask, request.scope);
+        const shown = await shownOf(newFilePatch(path, read.text));
         files.push({ ...file, added: countLines(read.text), removed: 0, ...shown });
       }
     }

@@ -21,8 +21,10 @@ export interface GitOptions {
   sandbox: Sandbox;
   /** Home directory, for `~` in paths. */
   homeDir: string;
-  /** Every patch goes through it. */
+  /** Finds the secrets of every patch, and masks them. */
   mask: Mask;
+  /** Patches of changes are shown as they are; the secrets in them are found all the same. */
+  unmasked?: boolean;
 }
 
 export type GitOutput = Awaited<ReturnType<typeof runGit>>;

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
-import { orAbort, withTimeout } from '../../core/concurrency.ts';
+import { inParallel, orAbort, withTimeout } from '../../core/concurrency.ts';
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
-import type { Sandbox } from '../sandbox.ts';
+import { type Sandbox, searchedRoots } from '../sandbox.ts';
 import { type Hit, IndexClient, type IndexResults, type LookProgress } from './index-client.ts';
 
 export interface SearchIndexesOptions {
@@ -53,24 +53,29 @@ const maskScope = 'index';
 
 export function createSearchIndexes(options: SearchIndexesOptions) {
   const open = new Map<string, { index: SearchIndex; client: IndexClient }>();
+
+  function indexOf(real: string, sandbox: Sandbox): SearchIndex {
+    const known = open.get(real);
+    if (known) return known.index;
+    // What may be read decides what stands in it.
+    const name = hash('sha256', `${real}${sandbox.options.allowSecrets ? '\0secrets' : ''}`).slice(0, 24);
+    const file = options.folder && join(options.folder, `${name}.sqlite`);
+    // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
+    const thread = { ...(file && { file }), root: real, sandbox: sandbox.options };
+    const client = new IndexClient(thread, options.clock);
+    const index = createIndex(options, client);
+    open.set(real, { index, client });
+    return index;
+  }
+
   return {
     /**
-     * The index of a workspace, by its folder. Throws an `AppError` of kind `security` for one outside the roots: those of
-     * `sandbox`, where callers have roots of their own.
+     * The index of a workspace, by its folder, and of the other roots. Throws an `AppError` of kind `security` for a folder outside the
+     * roots: those of `sandbox`, where callers have roots of their own.
      */
     async of(root: string, sandbox = options.sandbox): Promise<SearchIndex> {
       const real = await sandbox.assertWithin(root);
-      const known = open.get(real);
-      if (known) return known.index;
-      // What may be read decides what stands in it.
-      const name = hash('sha256', `${real}${sandbox.options.allowSecrets ? '\0secrets' : ''}`).slice(0, 24);
-      const file = options.folder && join(options.folder, `${name}.sqlite`);
-      // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
-      const thread = { ...(file && { file }), root: real, sandbox: sandbox.options };
-      const client = new IndexClient(thread, options.clock);
-      const index = createIndex(options, client);
-      open.set(real, { index, client });
-      return index;
+      return joinIndexes((await searchedRoots(sandbox, real)).map(each => indexOf(each, sandbox)));
     },
     async close(): Promise<void> {
       await Promise.all([...open.values()].map(({ client }) => client.close()));
@@ -159,6 +164,37 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       // While files come in, others may always be nearer.
       for (let left = maxCuts; left > 0 && (await cut(question)); left--) throwIfAborted(signal);
       return client.ask<'search'>({ op: 'search', question, limit, ...(near && { near }) });
+    },
+  };
+}
+
+/** Roots whose indexes are brought up to date at once. */
+const rootsAtOnce = 8;
+
+/** Several indexes as one. Their scores come from ranks, so the best places of each are next to each other. */
+function joinIndexes(indexes: readonly SearchIndex[]): SearchIndex {
+  return {
+    async refresh(how) {
+      const all = await inParallel(indexes, rootsAtOnce, index => index.refresh(how), how.signal);
+      const sum = (count: (each: (typeof all)[number]) => number) =>
+        all.reduce((total, each) => total + count(each), 0);
+      const warning = all.find(each => each.warning !== undefined)?.warning;
+      return {
+        files: sum(each => each.files),
+        indexed: sum(each => each.indexed),
+        removed: sum(each => each.removed),
+        skipped: all.flatMap(each => each.skipped),
+        chunks: sum(each => each.chunks),
+        ...(all.some(each => each.vectors !== undefined) && { vectors: sum(each => each.vectors ?? 0) }),
+        ...(warning !== undefined && { warning }),
+      };
+    },
+    async search(question, limit, signal, payer) {
+      const hits = await Promise.all(indexes.map(index => index.search(question, limit, signal, payer)));
+      return hits
+        .flat()
+        .sort((a, b) => b.score - a.score)
+        .slice(0, limit);
     },
   };
 }

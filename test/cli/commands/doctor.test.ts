@@ -221,6 +221,22 @@ describe('polylogue doctor', () => {
     await vendor.close();
   });
 
+  it('tells which models are not asked at the moment, as other processes found, and passes', async () => {
+    const vendor = await startOpenAi({ models: [{ id: 'gpt-4.1' }] });
+    const env = vendorEnv({ openai: vendor.url });
+    vendor.byDefault({ fault: 'status', status: 503, headers: { 'x-should-retry': 'false' } });
+    const place = { cwd: project.root, env: { PROJECT_ROOT: project.root, ...env } };
+    await runProgram(['chat', '--model', 'openai:gpt-4.1'], { ...place, input: 'Is it?\n'.repeat(5) });
+    const { code, find } = await doctor(env);
+    await vendor.close();
+    expect(find('openai:gpt-4.1')).toMatchObject({
+      state: 'warn',
+      text: 'is not asked at the moment: it failed 5 times in a row (bad_upstream)',
+      next: expect.stringMatching(/^Wait \d+ s, or choose a model from another provider/),
+    });
+    expect(code).toBe(0);
+  });
+
   it('tells a wrong key from a right one, and what to correct', async () => {
     const openai = await startOpenAi({ keys: ['another'] });
     const anthropic = await startAnthropic();

@@ -107,7 +107,7 @@ describe('polylogue replay', () => {
   it('says what to do where there is no such exchange, and where a part of it is gone', async () => {
     const nobody = await run('abc');
     expect([nobody.code, nobody.err]).toEqual([
-      1,
+      2,
       expect.stringMatching(/Unknown exchange "abc"[\s\S]*polylogue replay/),
     ]);
     expect((await run('--send')).code).toBe(2);
@@ -116,7 +116,7 @@ describe('polylogue replay', () => {
     await rm(join(polylogue.home, 'logs/comms'), { recursive: true });
     expect((await run(exchanges[1].exchange)).out).toMatch(/bytes that are no longer kept/);
     const gone = await run(exchanges[1].exchange, '--send');
-    expect([gone.code, gone.err]).toEqual([1, expect.stringContaining('no longer kept')]);
+    expect([gone.code, gone.err]).toEqual([2, expect.stringContaining('no longer kept')]);
     expect(await readFile(join(polylogue.home, 'logs/comms.jsonl'), 'utf8')).not.toContain(secret);
   });
 });

@@ -111,7 +111,7 @@ describe('polylogue threads', () => {
       out: expect.stringContaining(file),
     });
     const again = await run('threads', 'backup', file);
-    expect([again.code, again.err]).toEqual([1, expect.stringContaining('--overwrite')]);
+    expect([again.code, again.err]).toEqual([2, expect.stringContaining('--overwrite')]);
     const { out } = await run('threads', 'backup', file, '--overwrite', '--json');
     const { size, mode } = statSync(file);
     expect([JSON.parse(out), mode & 0o777]).toEqual([{ status: 'success', file, bytes: size }, 0o600]);
@@ -124,7 +124,7 @@ describe('polylogue threads', () => {
       cwd: project.root,
       env: { PROJECT_ROOT: project.root, POLYLOGUE_HOME: project.path('.home'), POLYLOGUE_STORE: 'memory' },
     });
-    expect([memory.code, memory.err]).toEqual([1, expect.stringContaining('not stored in a file')]);
+    expect([memory.code, memory.err]).toEqual([2, expect.stringContaining('not stored in a file')]);
     const left = readdirSync(project.root).filter(name => name.includes('.part') || name === 'm.sqlite');
     expect(left).toEqual([]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { editJson, readJson, withEntry } from '../../../src/cli/init/edit-config.ts';
+import { editJson, readJson, withEntry, withoutEntry } from '../../../src/cli/init/edit-config.ts';
 import { hosts } from '../../../src/cli/init/hosts.ts';
 
 const path = ['mcpServers', 'polylogue'] as const;
@@ -34,6 +34,24 @@ describe('editing a JSON entry', () => {
     const added = editJson(text, path, entry);
     expect(readJson(added, path)).toEqual(entry);
     expect(editJson(added, path, undefined)).toBe(text);
+  });
+
+  it.each([
+    ['// Settings of the host\n', '\n'],
+    ['/* none yet */', '\n'],
+    ['// a line\r\n/* more\r\n null */\r\n', '\r\n'],
+    ['// before\nnull // behind\n', '\n'],
+    ['\uFEFF// marked\n', '\n'],
+  ])('writes into %j, which has only comments, and keeps them', (text, eol) => {
+    const added = editJson(text, path, entry);
+    expect(readJson(added, path)).toEqual(entry);
+    for (const comment of text.match(/\/\/[^\r\n]*|\/\*.*\*\//gs) ?? []) expect(added).toContain(comment);
+    expect(added.endsWith(eol)).toBe(true);
+    expect(added.startsWith('\uFEFF')).toBe(text.startsWith('\uFEFF'));
+    expect(readJson(text, path)).toBeUndefined();
+    expect(readJson(editJson(added, path, undefined), path)).toBeUndefined();
+    const [host] = hosts.filter(({ format, key }) => format !== 'toml' && key === 'mcpServers');
+    expect(withoutEntry(host!, added, 'polylogue', [text])).toBe(text);
   });
 
   it('replaces its value alone', () => {

@@ -61,6 +61,29 @@ describe('a list of models', () => {
   });
 });
 
+describe('an entry that names a provider', () => {
+  it.each(['moonshot', 'MoonShot', 'moonshot:*', 'moonshot:'])('%s denies all of its models, and no others', entry => {
+    const place = { ...only('moonshot', 'openrouter'), policy: { denied: [entry] } };
+    expect(namesOf(resolve('kimi-k2.6', place))).toEqual(['openrouter/moonshotai/kimi-k2.6']);
+    expect(refusalOf('moonshot:kimi-k2.6', place).class).toBe('restricted');
+  });
+
+  it('allows all of its models in its own list, and none in that of another', () => {
+    const own = { ...only('moonshot'), policy: { allowed: { moonshot: ['moonshot'] } } };
+    expect(namesOf(resolve('kimi-k2.6', own))).toEqual(['moonshot/kimi-k2.6']);
+    const other = { ...only('openrouter'), policy: { allowed: { openrouter: ['moonshot'] } } };
+    expect(refusalOf('openrouter:moonshotai/kimi-k2.6', other).class).toBe('restricted');
+  });
+
+  it('means the model where one has the name', () => {
+    const roster = rosterOf(
+      ['openai', 'custom'],
+      [...loadCatalogue(), { ...loadCatalogue()[0]!, id: 'openai', provider: 'custom' }],
+    );
+    expect(namesOf(resolve('o3', { roster, policy: { denied: ['openai'] } }))[0]).toBe('openai/o3');
+  });
+});
+
 describe('words of these lists that mean no model', () => {
   const found = (configured: string[], policy: { allowed?: Record<string, string[]>; denied?: string[] }) =>
     unknownNames(rosterOf(configured), { allowed: {}, denied: [], ...policy });
@@ -73,6 +96,14 @@ describe('words of these lists that mean no model', () => {
   it('are told in the list of a provider that has no such model, as long as it is asked at all', () => {
     const allowed = { openai: ['gpt-5', 'gemini-2.5-pro'], google: ['nothing'] };
     expect(found(['openai'], { allowed })).toMatchObject([{ provider: 'openai', name: 'gemini-2.5-pro' }]);
+  });
+
+  it('are no names of providers, but in the list of another provider', () => {
+    const allowed = { openai: ['openai'], openrouter: ['openai', 'anthropic/claude-opus-4.5', 'xai:grok-4'] };
+    expect(found(['openai', 'openrouter'], { denied: ['openai', 'ollama', 'azure:*'], allowed })).toEqual([
+      { provider: 'openrouter', name: 'openai', near: undefined },
+      { provider: 'openrouter', name: 'xai:grok-4', near: undefined },
+    ]);
   });
 
   it('are only slips of known names where servers may have models that nobody listed', () => {

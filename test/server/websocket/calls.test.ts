@@ -101,6 +101,16 @@ describe('ops', () => {
     expect(minted.request_id).toMatch(/^[0-9a-f-]{36}$/);
   });
 
+  it('names the message whose request_id is a number in its error, as a text', async () => {
+    const client = await start();
+    client.send({ op: 'ping', request_id: 7 });
+    expect(await client.next('error', '7')).toMatchObject({ message: expect.stringContaining('request_id') });
+    client.send({ op: 'call_tool', name: 'echo', request_id: 8 });
+    expect(await client.next('call_tool_res', '8')).toMatchObject({
+      error: { code: 'INVALID_REQUEST', tool: 'echo', message: expect.stringContaining('expected string') },
+    });
+  });
+
   it('takes no binary message: 1003', async () => {
     const client = await start();
     client.socket.send(Buffer.from('{"op":"ping"}'));

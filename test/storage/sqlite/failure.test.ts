@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { readdirSync, symlinkSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { inputError } from '../../../src/core/errors.ts';
 import { isDamage, isFailedRead, passesSoon, sqliteFailure } from '../../../src/storage/sqlite/failure.ts';
@@ -30,7 +32,8 @@ it.each<[string, Error, string, ('soon' | 'damage' | 'read')?]>([
   ['a short read', by(522), 'storage unavailable', 'read'],
   ['a failed read of the system', system('EIO', 'read'), 'storage unavailable', 'read'],
   ['a failed sync', by(1034), 'storage unavailable'],
-  ['another failure of the system', system('EMFILE'), 'storage unavailable'],
+  ['another failure of the system', system('ENODEV'), 'storage unavailable'],
+  ['too many open files', system('EMFILE'), 'storage unavailable, again'],
   ['another failure of SQLite', by(1), 'storage unavailable'],
   ['a mistake in the code', system('ERR_INVALID_STATE'), 'bug bug'],
   ['an error without a code', new Error('said'), 'bug bug'],
@@ -82,4 +85,26 @@ it.each([
     told = String(error);
   }
   expect(told.includes(`brings SQLite ${version}, which can damage files`)).toBe(isRefused);
+});
+
+it('says that too many files are open where SQLite only says that it cannot open its own', async () => {
+  const module = new URL('../../../src/storage/sqlite/failure.ts', import.meta.url).pathname;
+  const script = `
+    const { sqliteFailure } = await import(${JSON.stringify(module)});
+    const { openSync } = await import('node:fs');
+    const fail = () => sqliteFailure(Object.assign(new Error('said'), { errcode: 14 }), '/tmp/threads.sqlite').details.next;
+    const before = fail();
+    try { for (;;) openSync('/dev/null', 'r'); } catch {}
+    process.stdout.write(JSON.stringify([before, fail()]));
+  `;
+  const { stdout } = await promisify(execFile)('bash', [
+    '-c',
+    'ulimit -n 100; exec "$0" --input-type=module -e "$1"',
+    process.execPath,
+    script,
+  ]);
+  expect(JSON.parse(stdout)).toEqual([
+    expect.stringContaining('Grant this user write access'),
+    expect.stringMatching(/^Raise the limit of open files \(ulimit -n/),
+  ]);
 });

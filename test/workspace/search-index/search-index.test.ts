@@ -80,6 +80,27 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
+describe('the index of a project with several roots', () => {
+  it('finds places in all of them, and in nothing that is only read where it is named', async () => {
+    const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
+    const named = await tempProject({ 'named.ts': 'export const refundPayment = 2;\n' });
+    const inner = project.path('src');
+    const roots = [project.root, inner, other.root, named.root, project.path('.env'), project.path('not-there')];
+    const sandbox = createSandbox({ roots, named: [named.root], allowSecrets: false });
+    await indexes.close();
+    indexes = open({ sandbox });
+    const index = await indexes.of(project.root);
+    expect(await index.refresh({ signal })).toMatchObject({ files: 6, indexed: 6 });
+    const hits = await index.search('refundPayment', 20, signal);
+    expect(hits.map(({ path }) => path)).toEqual(
+      expect.arrayContaining([project.path('src/refund.ts'), other.path('lib/returns.ts')]),
+    );
+    expect(hits.map(({ path }) => path)).not.toContain(named.path('named.ts'));
+    expect(await index.search('refundPayment', 1, signal)).toHaveLength(1);
+    await Promise.all([other.dispose(), named.dispose()]);
+  });
+});
+
 describe('the search index', () => {
   it('does not keep what it cut of a file that was another one, or gone, for a moment', async () => {
     const path = join(project.root, 'src/refund.ts');

@@ -55,12 +55,13 @@ async function ownEvidence(services: ModeServices, mode: WorkflowMode, call: Thr
   const found = await mode.evidence(settings, { git: workflow.git, trace: createTracer(services), ...place });
   const hide = async (text: string) => (await mask(text.toWellFormed(), thread.id)).text;
   const hidePiece = async ({ title, text }: EvidencePiece) => ({ title: await hide(title), text: await hide(text) });
-  const { document, issues = [], turn = [], forExpert = [] } = found;
+  const { document, issues = [], turn = [], forExpert = [], nothing } = found;
   return {
     document: await maskDocument(mask, document, thread.id),
     issues: await Promise.all(issues.map(issue => maskArguments(mask, issue, thread.id))),
     turn: await Promise.all(turn.map(hide)),
     forExpert: await Promise.all(forExpert.map(hidePiece)),
+    nothing: nothing && (await hide(nothing)),
   };
 }
 
@@ -96,6 +97,10 @@ async function takeStep(mode: WorkflowMode, call: ThreadedCall, services: ModeSe
 /** What a step comes to without an expert; undefined: one is to be asked. */
 async function endWithoutExpert(stepCall: StepCall, before: WorkflowProgress | undefined, services: ModeServices) {
   const { mode, step, facts, call } = stepCall;
+  if (facts.evidence?.nothing !== undefined) {
+    facts.progress.ended = true;
+    return declined(stepCall, facts.evidence.nothing);
+  }
   if (step.nextStepRequired) {
     const stale = call.args.findings !== undefined && repeatsEvidence(before, step);
     return local(stepCall, pauseDocument(call.tool.name, mode, facts, stale));
@@ -233,10 +238,11 @@ const local = ({ call, mode, step, facts, contribution, document }: StepCall, en
   metadata: mode.metadata?.(facts),
 });
 
-/** The last step when no expert was wanted, or none can be had. */
+/** The last step when no expert was wanted, none can be had, or there is nothing to judge. */
 function declined(stepCall: StepCall, next: string): LocalTurn {
   const { mode, facts } = stepCall;
-  const ending = { status: 'local_work_complete', [mode.words.complete]: true, next_steps: next };
+  const status = 'local_work_complete';
+  const ending = { status, next_step_required: false, [mode.words.complete]: true, next_steps: next };
   return local(stepCall, { ...ending, ...mode.verdict?.(facts) });
 }
 

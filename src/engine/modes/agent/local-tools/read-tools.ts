@@ -6,6 +6,7 @@ import { findFiles, findText } from '../../../../workspace/find-files.ts';
 import type { ChangedFile } from '../../../../workspace/git/changes.ts';
 import { isIn, isSkip } from '../../../../workspace/paths.ts';
 import { readTextFile } from '../../../../workspace/read-file.ts';
+import { searchedRoots } from '../../../../workspace/sandbox.ts';
 import type { AgentTool } from './agent-tool.ts';
 import { defineLocalTool, type LocalToolServices, pathIn, refused } from './local-tool.ts';
 
@@ -103,6 +104,10 @@ async function readMasked(parts: LocalToolServices, path: string, signal: AbortS
   return { file, range, text: (await parts.mask(file.text, parts.scope)).text };
 }
 
+/** Where a search begins: in all roots where no directory is named. */
+const startsOf = async (parts: LocalToolServices, path?: string): Promise<string[]> =>
+  path === undefined ? searchedRoots(parts.sandbox, parts.root) : [pathIn(parts, path)];
+
 /** Hands that look at files, find files and places in them, and change nothing. */
 export function readTools(parts: LocalToolServices): AgentTool[] {
   const { sandbox, root } = parts;
@@ -153,8 +158,8 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
         'Files whose path below a directory matches, such as src/**/*.ts. Ignored and build files are left out.',
       effect: 'read',
       fields: { pattern: z.string().min(1).max(300), path: folder },
-      async run({ pattern, path = '.' }, { signal }) {
-        const found = await findFiles(sandbox, { start: pathIn(parts, path), glob: pattern, signal });
+      async run({ pattern, path }, { signal }) {
+        const found = await findFiles(sandbox, { starts: await startsOf(parts, path), glob: pattern, signal });
         if (isSkip(found)) throw refused(found);
         if (found.length === 0) return 'No file matches.';
         const more = found.length > maxFound ? [`… and ${found.length - maxFound} more`] : [];
@@ -171,9 +176,9 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
         glob: z.string().max(300).optional(),
         same_case: z.boolean().optional(),
       },
-      async run({ texts, path = '.', glob, same_case: sameCase = false }, { signal }) {
-        const { maxFileBytes: maxBytes } = parts;
-        const request = { start: pathIn(parts, path), words: texts, glob, sameCase, max: maxMatches, maxBytes, signal };
+      async run({ texts, path, glob, same_case: sameCase = false }, { signal }) {
+        const limits = { max: maxMatches, maxBytes: parts.maxFileBytes, signal };
+        const request = { starts: await startsOf(parts, path), words: texts, glob, sameCase, ...limits };
         const found = await findText(sandbox, request, hidden);
         if (isSkip(found)) throw refused(found);
         const lines = found.matches.map(

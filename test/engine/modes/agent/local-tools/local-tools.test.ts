@@ -4,6 +4,7 @@ import { getEventListeners } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { symlink } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
+import { relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { createFileShortener } from '../../../../../src/calls/ask/shorten-files.ts';
 import type { AgentTool, ToolOutput } from '../../../../../src/engine/modes/agent/local-tools/agent-tool.ts';
@@ -108,6 +109,17 @@ async function use(name: string, args: Record<string, unknown>, from = tools): P
 }
 
 describe('hands that look', () => {
+  it('search all roots where no directory is named', async () => {
+    const other = await tempProject({ 'lib/far.ts': 'export const farAway = 1;\n' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    const wide = await createLocalTools(partsOf({ sandbox }));
+    const way = relative(project.root, other.path('lib/far.ts'));
+    expect((await use('search_text', { texts: ['farAway'] }, wide)).text).toContain(`${way}:1: export const farAway`);
+    expect((await use('glob', { pattern: '**/far.ts' }, wide)).text).toBe(way);
+    expect((await use('search_text', { texts: ['farAway'], path: '.' }, wide)).text).toBe('Nothing was found.');
+    await other.dispose();
+  });
+
   it('read a file whole or some lines, numbered, masked, and watch it', async () => {
     const whole = await use('read_file', { path: 'src/a.ts' });
     expect(whole.text).toContain("1│ export const name = '[masked:test:00000000]';");
