@@ -108,8 +108,8 @@ export async function composeProduct(
     /** Threads as files, and what is over with. */
     transfer,
     ...observed,
-    /** What the operator's own calls cost since a day (`2026-01-31`, UTC). */
-    spent: (from: string) => store.spend.rows({ owner: 'local', from }),
+    /** What an owner's calls cost since a day (`2026-01-31`, UTC); the operator's own, unless told. */
+    spent: (from: string, owner = 'local') => store.spend.rows({ owner, from }),
     /** Serves many clients over HTTP; rejects where it may not, or can't. */
     async openDaemon(options: DaemonSettings) {
       const { composeDaemon } = await import('./compose-daemon.ts');

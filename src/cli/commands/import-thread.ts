@@ -16,8 +16,8 @@ export const importThread = defineCommand({
   flags: [flag('as-new', 'Import under a new ID, keeping any existing thread')],
   examples: [
     ['polylogue import talk.jsonl', 'Keep its ID'],
-    ['polylogue import - < talk.jsonl', 'Read standard input'],
     ['polylogue import talk.jsonl --as-new', 'Import it as a copy with a new ID'],
+    ['polylogue import - --as-new < talk.jsonl', 'The same from standard input'],
   ],
   async run(context) {
     const { out, environment, args } = context;

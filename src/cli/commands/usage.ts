@@ -15,10 +15,12 @@ export const usage = defineCommand({
   summary: 'Show calls, tokens and cost by day, model, tool or thread',
   flags: [
     flag('days <number>', `Days to include, up to today in UTC (default: ${usualDays})`),
+    flag('owner <name>', 'Whose calls: an owner of a daemon (default: local)'),
     flag('by <word>', 'Group by (default: day); `kind` splits answers, searches, caches, embeddings', { choices }),
   ],
   examples: [
     ['polylogue usage', 'The last 30 days, by day, of the owner `local`; /metrics of a daemon has all owners'],
+    ['polylogue usage --owner ann', 'The same of another owner of a daemon'],
     ['polylogue usage --days 1 --by model', 'Today, by model'],
     ['polylogue usage --by kind', 'Include searches, caches and embeddings'],
     ['polylogue usage --days 365 --by provider --json', 'A year, as JSON'],
@@ -29,7 +31,7 @@ export const usage = defineCommand({
     const by = choices.find(key => key === textFlag(flags, 'by')) ?? 'day';
     const from = ledger.dayOf(context.environment.clock.now() - (days - 1) * dayMs);
     return openProduct(context, async ({ product }) => {
-      const rows = await product.spent(from);
+      const rows = await product.spent(from, textFlag(flags, 'owner'));
       if (by === 'kind') return showKinds(context.out, ledger.spendByKind(rows), from, days);
       const sums = ledger.spendBy(rows, by);
       const total = ledger.spendTotal(rows);

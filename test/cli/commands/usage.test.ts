@@ -126,6 +126,8 @@ beforeAll(async () => {
     vendors[model.split(':')[0] ?? '']?.script({ answer: 'Done.', usage });
     replies.push(await polylogue.call('chat', { prompt: 'What is it?', model }));
   }
+  vendors.openai?.script({ answer: 'Done.', usage: usageOf(1_000, 100) });
+  await polylogue.call('chat', { prompt: 'What is it?', model: 'openai:gpt-5.2' }, { owner: 'ann' });
   await polylogue.product.close();
 });
 
@@ -153,6 +155,12 @@ describe('polylogue usage', () => {
     expect(document.rows.map((row: Document) => row.provider)).toEqual(Object.keys(byProvider));
     expect(cells(document.total)).toEqual(total);
     expect(document.total.unpriced_calls).toBe(0);
+  });
+
+  it('shows one owner of a daemon, who has nothing of the others', async () => {
+    const { total: sum }: Document = JSON.parse((await run('--owner', 'ann', '--json')).out);
+    expect(cells(sum)).toEqual([1, 1_000, 0, 0, 100, 0, 0.00315]);
+    expect((await run('--owner', 'nobody')).out).toContain('No model calls');
   });
 
   it('tells what was paid for, each kind in its own unit', async () => {
