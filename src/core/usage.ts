@@ -268,7 +268,7 @@ export interface SpendHold extends SpendScope {
 export interface SpendLedger {
   /**
    * Adds a call to the sums (absent: it cost nothing) and frees what was reserved under `hold`, as one step. An entry whose `id`
-   * was added within the last hour changes no sum. `unhurried`: nothing waits for it, as in `FactSwap`.
+   * is one of the newest 16 of its sum changes nothing: it is sent again. `unhurried`: nothing waits for it, as in `FactSwap`.
    */
   add(entry: SpendEntry | undefined, hold?: string, unhurried?: boolean): Promise<void>;
   /**

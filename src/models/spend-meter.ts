@@ -173,8 +173,11 @@ export class SpendLimits {
   async record(entry: SpendEntry | undefined, hold?: string, unhurried = !this.#isLedgerLimited()): Promise<void> {
     if (!entry && hold === undefined) return;
     const named = entry && { ...entry, id: this.parts.random.uuid() };
-    if (hold !== undefined) this.#drop(hold);
-    await this.#write(() => this.parts.ledger.add(named, hold, unhurried));
+    await this.#write(async () => {
+      await this.parts.ledger.add(named, hold, unhurried);
+      // Renewed until then: a ledger that failed must not take it for free.
+      if (hold !== undefined) this.#drop(hold);
+    });
   }
 
   #drop(id: string): void {

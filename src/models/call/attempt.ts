@@ -155,10 +155,12 @@ function take(part: LanguageModelV4StreamPart, input: AttemptInput, outcome: Att
 /** Leading white space waits for the first letter, so that a blank answer was never passed on and can be asked for again. */
 function takeText(delta: string, { onText, onStart }: AttemptInput, outcome: AttemptOutcome): void {
   outcome.text += delta;
-  if (!onText || delta === '' || outcome.text.trim() === '') return;
-  if (!outcome.passedOn) onStart?.(outcome.warnings);
-  onText(outcome.passedOn ? delta : outcome.text);
+  const { passedOn } = outcome;
+  // Only the piece is looked at: to trim the whole text with each would take seconds for a long answer.
+  if (!onText || delta === '' || (!passedOn && delta.trim() === '')) return;
   outcome.passedOn = true;
+  if (!passedOn) onStart?.(outcome.warnings);
+  onText(passedOn ? delta : outcome.text);
 }
 
 /** Takes as much of it as an answer may have. */

@@ -109,6 +109,12 @@ function limitsOf(parts: AskModelParts, question: ModelQuestion, { model, effort
   return limitsFor(parts.limits, { reasoning, local: parts.isLocal(model.provider) }, question.limits);
 }
 
+/** The same with the total of the question as a whole, which may be another candidate's. */
+function limitsIn({ parts, question, totalMs }: CallContext, candidate: Candidate): CallLimits {
+  const own = limitsOf(parts, question, candidate);
+  return own.totalMs === totalMs ? own : { ...own, totalMs, exact: false };
+}
+
 const othersLeft = ({ requestsLeft }: CallContext, { error, candidate }: AttemptContext, left: Candidate[]) =>
   requestsLeft === 0 || !error ? [] : othersAfter(error, candidate, left);
 
@@ -194,7 +200,7 @@ async function tryOnce(run: CallContext, candidate: Candidate, first: boolean): 
   const cameAt = parts.clock.monotonic();
   let leave: () => void;
   try {
-    const { exact } = limitsOf(parts, question, candidate);
+    const { exact } = limitsIn(run, candidate);
     const entry = { provider, owner, signal: question.signal, remainingMs: remainingMs(), totalMs, exact };
     leave = await resilience.limiter.enter(entry);
   } catch (error) {
@@ -238,7 +244,7 @@ async function askWithPass(run: CallContext, candidate: Candidate, pass: Breaker
 async function askVendor(run: CallContext, candidate: Candidate, pass?: BreakerPermit): Promise<AttemptContext> {
   const { parts, question, started, totalMs } = run;
   const { model } = candidate;
-  const limits = { ...limitsOf(parts, question, candidate), totalMs };
+  const limits = limitsIn(run, candidate);
   const remainingMs = started + totalMs - parts.clock.monotonic();
   const clocks = startTimeouts({ clock: parts.clock, limits, remainingMs, parent: question.signal });
   let connection: Connection;
@@ -262,7 +268,7 @@ async function askVendor(run: CallContext, candidate: Candidate, pass?: BreakerP
       onText: question.onText,
       onStart: (told: readonly string[]) => question.onStart?.([...warnings, ...told]),
       onProgress(delta: string) {
-        pass?.works();
+        if (delta !== '') pass?.works();
         question.onProgress?.(delta);
       },
       onSent: question.onSent,

@@ -280,6 +280,7 @@ function choose(eligible: EligibleModels, pool: readonly Offer[], others: readon
   const mostUsd = ({ usd = 0 }: Offer) => (policy.prefer === 'cost' ? usd : Math.max(usd, nearUsd));
   const near = (offer: Offer, best: Offer) =>
     offer.model.score >= best.model.score - decentScores &&
+    offer.holds >= best.holds * nearlyAll &&
     (offer.usd ?? 0) <= mostUsd(best) &&
     !request.ailing?.(offer.model);
   return spreadOverProviders([...ranked(eligible, pool), ...following], most.candidates, near);

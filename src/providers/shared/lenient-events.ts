@@ -138,6 +138,8 @@ export function itemEvents(item: Body, output_index: number): Body[] {
 
 function partEvents({ type, text, refusal, annotations }: Body, place: Body): Body[] {
   if (type === 'refusal') return [{ type: 'response.refusal.delta', ...place, delta: refusal }];
+  // Servers of open models tell thoughts in clear.
+  if (type === 'reasoning_text') return [{ type: 'response.reasoning_text.delta', ...place, delta: text }];
   return [
     { type: 'response.output_text.delta', ...place, delta: text },
     ...recordsIn(annotations).map((annotation, annotation_index) => ({
@@ -278,14 +280,17 @@ export class LenientEvents {
     this.#hasPieces ||= type === textDelta || type === 'response.refusal.delta';
     if (this.#hasPieces) return [];
     if (type === textDone) {
+      if (typeof event.text !== 'string') return [];
       this.#told.add(event.item_id);
       return [{ ...event, type: textDelta, delta: event.text }];
     }
-    const { id, content } = recordIn(event.item);
+    const { id, type: kind, content } = recordIn(event.item);
     if (type === 'response.output_item.done') {
-      const parts = this.#told.has(id) ? [] : recordsIn(content);
+      const { output_index } = event;
+      // Thoughts are no text, and came in pieces of their own.
+      const parts = this.#told.has(id) || kind === 'reasoning' ? [] : recordsIn(content);
       this.#told.add(id);
-      return parts.flatMap((part, content_index) => partEvents(part, { item_id: id, content_index }));
+      return parts.flatMap((part, content_index) => partEvents(part, { item_id: id, output_index, content_index }));
     }
     if (type !== 'response.completed' && type !== 'response.incomplete') return [];
     return this.#told.size > 0 ? [] : recordsIn(recordIn(event.response).output).flatMap(itemEvents);

@@ -48,7 +48,6 @@ export type WriterAnswer =
 export interface WriterOptions {
   /** Absolute path; the file and its directory are made on first use. */
   file: string;
-
   /** URL of another program for the writer's thread, which calls `startWriter`: for tests of disks that fail. */
   program?: string;
 }

@@ -31,7 +31,6 @@ const failedReads = new Set([266, 522, 8458]);
 /** A read-only connection that found the file in need of its writer first. */
 const needsWriter = new Set([264, 520, 1288]);
 const fullDisk: readonly (string | undefined)[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
-
 const outOfHandles: readonly (string | undefined)[] = ['EMFILE', 'ENFILE'];
 
 /** SQLite does not tell why it cannot open a file; opening its directory does. */

@@ -89,7 +89,6 @@ export type Connect = (file: string, options: { timeout: number }) => DatabaseSy
 export interface OpenOptions extends RepairOptions {
   file: string;
   connect: Connect;
-
   /** Checks everything, the search index included, whatever the size. */
   thorough: boolean;
 }
@@ -243,7 +242,6 @@ function open(options: OpenOptions, thorough: boolean) {
     // A page that many changes touch is moved into the file less often than after 1,000 of them. What is deleted within a page
     // is wiped, so that nothing brings it back when the page is damaged.
     db.exec('PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 3000; PRAGMA secure_delete = FAST');
-
     noteLogOwner(file);
     return { db, inode: inodeOf(file) ?? -1, repaired: false };
   } catch (error) {

@@ -5,6 +5,7 @@ import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import type { Connection } from '../../../src/models/provider.ts';
 import { manualClock } from '../../support/clock.ts';
+import { ownTime } from '../../support/own-time.ts';
 import { seededRandom } from '../../support/random.ts';
 import { apiError, candidate, finish, never, say, scriptedConnection, text } from '../scripted-model.ts';
 
@@ -226,6 +227,34 @@ describe('askModel', () => {
     const { answer } = await setUp({ alpha: vendor }).run({ onText: delta => passed.push(delta) });
     expect(passed).toEqual(['\nHi']);
     expect(answer?.text).toBe('\nHi');
+  });
+
+  it('names CALL_TIMEOUT_SECONDS only where that was the limit', async () => {
+    const vendors = [scriptedConnection([[{ wait: never }]]), scriptedConnection([[{ wait: never }]])];
+    const clock = manualClock();
+    const wide = { firstByteMs: 40_000, idleMs: 40_000, totalMs: 60_000 };
+    const ask = createAskModel({
+      connection: async id => vendors[id === 'alpha' ? 0 : 1]!.connection,
+      ...{ clock, random: seededRandom(), emit: () => undefined, isLocal: () => false },
+      limits: { ...limits, totalMs: 10_000, exact: true },
+      limitsOf: ({ provider }) => (provider === 'alpha' ? wide : undefined),
+    });
+    const { question } = setUp({ alpha: vendors[0]!, beta: vendors[1]! });
+    const [both, alone] = [question.candidates, question.candidates.slice(1)].map(candidates =>
+      ask({ ...question, candidates }).catch((error: Error) => error.message),
+    );
+    for (let second = 0; second < 70; second++) await clock.advance(1_000);
+    expect(await alone).toContain('10 s in all (CALL_TIMEOUT_SECONDS)');
+    expect(await both).toContain('60 s in all (total limit)');
+  });
+
+  it('passes a long answer on in time that grows with its length', async () => {
+    const pieces = 40_000;
+    const vendor = scriptedConnection([[...Array.from({ length: pieces }, () => text('some words ')), finish()]]);
+    const before = ownTime();
+    const { answer } = await setUp({ alpha: vendor }).run({ onText: () => undefined });
+    expect(answer?.text.length).toBe(pieces * 11);
+    expect(ownTime() - before).toBeLessThan(2_000);
   });
 
   it('does not ask again for an answer that was all thinking, or was filtered', async () => {

@@ -112,6 +112,23 @@ describe('a call under the policy', () => {
     expect((await trial).text).toBe('Hello');
   });
 
+  it('lets nobody through for an empty piece of the one that tries', async () => {
+    const refused = Array.from({ length: 5 }, () => ({ refuse: apiError(503, 'down') }));
+    const alpha = scriptedConnection([...refused, [text(''), { wait: never }], whole]);
+    const { run, clock, ask, question } = setUp({ alpha });
+    await run();
+    await run();
+    await clock.advance(60_000);
+    const trial = ask({ ...question, reqId: 'trial' }).catch(() => undefined);
+    await clock.advance(1_000);
+    expect(alpha.calls).toHaveLength(6);
+    void ask({ ...question, reqId: 'other' }).catch(() => undefined);
+    await clock.advance(1_000);
+    expect(alpha.calls).toHaveLength(6);
+    await clock.advance(400_000);
+    await trial;
+  });
+
   it('stops trying again when the breaker opens meanwhile', async () => {
     const alpha = down();
     const { run } = setUp({ alpha });

@@ -102,6 +102,14 @@ describe('the automatic choice', () => {
     expect(new Set(unwell)).toEqual(new Set([first, second]));
   });
 
+  it('gives no place to another vendor whose model is cheap for holding little of the prompt, before one that holds it', () => {
+    const configured = ['anthropic', 'moonshot', 'openai'];
+    const prompt = { needs: { window: 920_000 }, promptTokens: 900_000 };
+    const place = { category: 'balanced', configured, ...prompt, policy: { autoCostLimit: 2 } } as const;
+    const windows = resolve('auto', place).candidates.map(({ model }) => model.window);
+    expect(windows.slice(0, 2).every(window => window >= 920_000)).toBe(true);
+  });
+
   it('chooses what sees when there are images, and what holds the prompt', () => {
     const seeing = resolve('auto', { category: 'balanced', configured: ['zhipu'], needs: { vision: true } });
     expect(seeing.candidates.every(({ model }) => model.input.includes('image'))).toBe(true);

@@ -511,7 +511,10 @@ describe('answers without pieces', () => {
     expect(await served(openrouter, sse(...chunks, done))).toMatchObject(whole);
   });
 
-  const response = (status: string, output: object[] = []) => ({ id: 'r', created_at: 1, model: 'm', status, output });
+  const response = (status: string, output: object[] = []) => ({
+    ...{ id: 'r', object: 'response', created_at: 1, model: 'm', status, output },
+    usage: { input_tokens: 5, output_tokens: 5, total_tokens: 10 },
+  });
   const part = { type: 'output_text', text: 'Hello', annotations: [] };
   const item = { type: 'message', id: 'i', role: 'assistant', status: 'completed', content: [part] };
   const begun = { type: 'response.created', response: response('in_progress') };
@@ -521,13 +524,20 @@ describe('answers without pieces', () => {
   const itemDone = { type: 'response.output_item.done', output_index: 0, item };
   const completed = { type: 'response.completed', response: response('completed', [item]) };
   const delta = { type: 'response.output_text.delta', ...place, delta: 'Hello' };
+  const clear = { type: 'reasoning_text', text: 'A secret thought.' };
+  const thought = { type: 'reasoning', id: 't', status: 'completed', summary: [], content: [clear] };
+  const thoughtDone = { type: 'response.output_item.done', output_index: 0, item: thought };
   it.each<[string, object[]]>([
     ['a text that is done', [begun, added, textDone, itemDone, completed]],
     ['an item that is done', [begun, added, itemDone, completed]],
     ['a response that is completed', [begun, completed]],
     ['a response that is completed, alone', [completed]],
     ['pieces, once', [begun, added, delta, textDone, itemDone, completed]],
+    ['pieces behind thoughts', [begun, thoughtDone, added, delta, textDone, itemDone, completed]],
+    ['a response with thoughts', [{ ...completed, response: response('completed', [thought, item]) }]],
+    ['an item behind a text that is missing', [begun, added, { ...textDone, text: undefined }, itemDone, completed]],
   ])('are read from %s', async (_name, events) => {
-    expect(await served(openai, sse(...events))).toMatchObject(whole);
+    for (const definition of [openai, xai])
+      expect(await served(definition, sse(...events)), definition.id).toMatchObject(whole);
   });
 });
