@@ -149,8 +149,11 @@ export async function findFiles(sandbox: Sandbox, { starts, glob, signal }: Find
   for (const start of starts) {
     const located = await sandbox.locate(start);
     if (isSkip(located)) return located;
-    const walked = located.kind === 'file' ? undefined : await walkDirectory(sandbox, located.path, { signal });
-    found.push(...(walked?.files.filter(path => matches(slashedFrom(located.path, path))) ?? [located.path]));
+    if (located.kind === 'file') found.push(located.path);
+    else {
+      const { files } = await walkDirectory(sandbox, located.path, { signal });
+      for (const path of files) if (matches(slashedFrom(located.path, path))) found.push(path);
+    }
   }
   return found;
 }

@@ -210,13 +210,13 @@ function isKept(before: string, now: string, oldLines: readonly string[], newLin
 }
 
 /** With what joins it to its value. */
-const lastWord = /[^\s,{([;]+[({[]?$/;
+const lastWord = /(?<![^\s,{([;])[^\s,{([;]+[({[]?$/;
 
 const assignment = /^[\w.$ -]+(?::=|=>|[=:])$/;
 
 const compared = (text: string): string =>
   text
     .replace(/["'`]/g, '')
-    .replace(/\s*([=:]+>?)\s*/g, '$1')
     .replace(/\s+/g, ' ')
+    .replace(/ ?([=:]+>?) ?/g, '$1')
     .trim();

@@ -1,6 +1,10 @@
 import { describe, expect, it } from 'vitest';
+import { createFileShortener } from '../../src/calls/ask/shorten-files.ts';
 import { objectIn } from '../../src/calls/reply.ts';
+import { hashOf } from '../../src/core/ids.ts';
 import { parsePatch } from '../../src/workspace/git/patch.ts';
+import { createPool } from '../../src/workspace/workers/worker-pool.ts';
+import { realClock } from '../support/clock.ts';
 import { ownTime } from '../support/own-time.ts';
 
 const patch = '--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b';
@@ -28,4 +32,17 @@ describe('answers that are made to be slow to read', () => {
   it('hold the patch of their first fence', () => {
     expect(parsePatch(`Here:\n\`\`\`diff\n${patch}\n\`\`\`\nand\n\`\`\`\nx\n\`\`\``)).toMatchObject([{ newPath: 'x' }]);
   });
+});
+
+it('outlines a file whose lines are made of blanks in time by its length', async () => {
+  const text = `${'const a = 1;\n'.repeat(9)}function f() {${' '.repeat(60_000)}return 1; }\n`;
+  const pool = createPool({ size: 1, clock: realClock() });
+  const before = ownTime();
+  const short = await createFileShortener(pool).condense(
+    { path: 'a.ts', text, hash: hashOf(text) },
+    500,
+    new AbortController().signal,
+  );
+  expect(short).toEqual({ form: 'outline', text: expect.stringContaining('function f() {') });
+  expect(ownTime() - before).toBeLessThan(1_000);
 });

@@ -1,7 +1,7 @@
 import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { listSourceFiles } from '../../src/workspace/find-files.ts';
+import { findFiles, listSourceFiles } from '../../src/workspace/find-files.ts';
 import { createSandbox } from '../../src/workspace/sandbox.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
@@ -45,4 +45,12 @@ describe('listing source files', () => {
   it('stops when it is told to', async () => {
     await expect(list(['src'], { signal: AbortSignal.abort() })).rejects.toThrow();
   });
+});
+
+it('finds all files of a very large directory', async () => {
+  const real = createSandbox({ roots: [project.root], allowSecrets: false });
+  const entries = Array.from({ length: 150_000 }, (_, at) => ({ name: `f${at}.ts`, kind: 'file' as const }));
+  const sandbox = { ...real, list: async (path: string) => ({ path, entries, complete: true }) };
+  const found = await findFiles(sandbox, { starts: [project.root], signal: new AbortController().signal });
+  expect(found).toHaveLength(150_000);
 });

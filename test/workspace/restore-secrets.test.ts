@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createMask } from '../../src/observability/secret-masking.ts';
 import { findSecrets, maskFile, placeholdersIn, restoreSecrets } from '../../src/workspace/restore-secrets.ts';
 import { createSandbox } from '../../src/workspace/sandbox.ts';
+import { ownTime } from '../support/own-time.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const token = `ghp_${'Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2'}`;
@@ -121,6 +122,16 @@ describe('a file that is written as it was shown', () => {
     const { text } = await (await of(`${lines}\n${config}`)).restore(`${lines.replaceAll('line', 'row')}\n${masked}`);
     expect(text).toBe(`${lines.replaceAll('line', 'row')}\n${config}`);
   });
+});
+
+it.each([
+  ['blanks', `a${' '.repeat(50_000)}b token = `],
+  ['words', `${'w'.repeat(50_000)}, token = `],
+])('a line with very many %s before its secret is judged in time', async (_, lead) => {
+  const file = await maskFile({ mask, scopes: ['thread'] }, 'a.toml', `${lead}"${token}"\n`);
+  const before = ownTime();
+  expect((await file.restore(`1${file.text}`)).text).toBe(`1${lead}"${token}"\n`);
+  expect(ownTime() - before).toBeLessThan(1_000);
 });
 
 describe('a secret that looks like what stands for another', () => {

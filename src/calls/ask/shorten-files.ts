@@ -40,7 +40,7 @@ function outlineText(text: string, symbols: readonly FoundSymbol[], maxTokens: n
 }
 
 function entry({ name, kind, from, to, depth }: FoundSymbol, source: string | undefined): string {
-  const says = safeCut((source ?? '').trim().replace(/\s*\{$/, ''), maxLineLength);
+  const says = safeCut((source ?? '').trim().replace(/(?<!\s)\s*\{$/, ''), maxLineLength);
   return `${from}-${to}│ ${'  '.repeat(depth)}${says.includes(name) ? says : `${kind} ${name}`}`;
 }
 

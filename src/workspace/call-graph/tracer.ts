@@ -61,18 +61,22 @@ export function createTracer({ sandbox, home, maxNamedFiles, clock, pool }: Trac
       if (other) others.add(other);
       return languageOf(path) !== undefined;
     };
-    const places = trace.files.length > 0 ? trace.files : (await searchedRoots(sandbox, root)).slice(0, maxNamedFiles);
-    const { files, skipped } = await collectFiles(sandbox, places, {
-      ...{ home, maxNamedFiles, root, signal, wanted },
-      late: () => Atomics.load(late, 0) === 1,
-      maxBytes: maxFileBytes,
-      maxDirectoryBytes: maxTotalBytes,
-      maxFilesPerDirectory: maxFiles,
-    });
-    const { sources, over } = withinBytes(files.filter(file => wanted(file.path)));
+    const collect = (places: readonly string[], maxDirectoryBytes: number) =>
+      collectFiles(sandbox, places, {
+        ...{ home, maxNamedFiles, root, signal, wanted, maxDirectoryBytes },
+        late: () => Atomics.load(late, 0) === 1,
+        maxBytes: maxFileBytes,
+        maxFilesPerDirectory: maxFiles,
+      });
+    const own = await collect(trace.files.length > 0 ? trace.files : [root], maxTotalBytes);
+    // Other roots have the bytes that the project leaves.
+    const left = own.files.reduce((bytes, { size }) => bytes - size, maxTotalBytes);
+    const roots = trace.files.length > 0 ? [] : await searchedRoots(sandbox, root);
+    const rest = await collect(roots.slice(1, 1 + maxNamedFiles), left);
+    const { sources, over } = withinBytes([...own.files, ...rest.files].filter(file => wanted(file.path)));
     const known = {
       files: sources.length,
-      skipped: [...skipped, ...over],
+      skipped: [...own.skipped, ...rest.skipped, ...over],
       otherLanguages: [...others].sort(),
       broken: [],
     };

@@ -6,7 +6,7 @@ import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type Sandbox, searchedRoots } from '../sandbox.ts';
-import { type Hit, IndexClient, type IndexResults, type LookProgress } from './index-client.ts';
+import { type Hit, IndexClient, type IndexResults, type Job, type LookProgress } from './index-client.ts';
 
 export interface SearchIndexesOptions {
   /** Folder of the databases; undefined: they are in memory alone. */
@@ -35,7 +35,7 @@ export interface RefreshOptions {
   onProgress?(stage: 'indexing' | 'embedding', done: number, total: number): void;
 }
 
-export type SearchIndex = ReturnType<typeof createIndex>;
+export type SearchIndex = ReturnType<typeof joinIndexes>;
 export type SearchIndexes = ReturnType<typeof createSearchIndexes>;
 
 /** Milliseconds that a call which is to have an answer waits for files that are not in the index yet. */
@@ -52,9 +52,9 @@ const embeddedChars = 6_000;
 const maskScope = 'index';
 
 export function createSearchIndexes(options: SearchIndexesOptions) {
-  const open = new Map<string, { index: SearchIndex; client: IndexClient }>();
+  const open = new Map<string, { index: RootIndex; client: IndexClient }>();
 
-  function indexOf(real: string, sandbox: Sandbox): SearchIndex {
+  function indexOf(real: string, sandbox: Sandbox): RootIndex {
     const known = open.get(real);
     if (known) return known.index;
     // What may be read decides what stands in it.
@@ -75,7 +75,8 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
      */
     async of(root: string, sandbox = options.sandbox): Promise<SearchIndex> {
       const real = await sandbox.assertWithin(root);
-      return joinIndexes((await searchedRoots(sandbox, real)).map(each => indexOf(each, sandbox)));
+      const indexes = (await searchedRoots(sandbox, real)).map(each => indexOf(each, sandbox));
+      return joinIndexes(options, indexes);
     },
     async close(): Promise<void> {
       await Promise.all([...open.values()].map(({ client }) => client.close()));
@@ -83,7 +84,9 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
   };
 }
 
-/** What stands where in the files of one workspace. */
+type RootIndex = ReturnType<typeof createIndex>;
+
+/** What stands where in the files of one root. */
 function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   const { embedder, clock, mask } = options;
   const watching = new Set<(progress: LookProgress) => void>();
@@ -118,19 +121,6 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
     return files.length > 0;
   }
 
-  async function vectorOf(question: string, embedder: Embedder, signal: AbortSignal, payer?: Payer) {
-    // Like the files: who makes the vectors is somebody else.
-    const { text } = await mask(question.toWellFormed(), maskScope);
-    try {
-      const [vector] = await embedder.embed([embeddable(text)], signal, payer);
-      return vector && { model: embedder.model, vector };
-    } catch (error) {
-      // Words find something too; that there are no vectors is told when they are made.
-      if (signal.aborted || !isAppError(error)) throw error;
-      return undefined;
-    }
-  }
-
   return {
     /**
      * Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. Answers counts of
@@ -158,9 +148,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
       }
     },
     /** The best stretches of files for a question, the best first. */
-    async search(question: string, limit: number, signal: AbortSignal, payer?: Payer): Promise<Hit[]> {
-      throwIfAborted(signal);
-      const near = embedder && (await vectorOf(question, embedder, signal, payer));
+    async search(question: string, limit: number, signal: AbortSignal, near?: Job<'search'>['near']): Promise<Hit[]> {
       // While files come in, others may always be nearer.
       for (let left = maxCuts; left > 0 && (await cut(question)); left--) throwIfAborted(signal);
       return client.ask<'search'>({ op: 'search', question, limit, ...(near && { near }) });
@@ -168,13 +156,26 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   };
 }
 
-/** Roots whose indexes are brought up to date at once. */
+/** Roots whose indexes are brought up to date, or searched, at once. */
 const rootsAtOnce = 8;
 
 /** Several indexes as one. Their scores come from ranks, so the best places of each are next to each other. */
-function joinIndexes(indexes: readonly SearchIndex[]): SearchIndex {
+function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly RootIndex[]) {
+  async function vectorOf(question: string, embedder: Embedder, signal: AbortSignal, payer?: Payer) {
+    // Like the files: who makes the vectors is somebody else.
+    const { text } = await mask(question.toWellFormed(), maskScope);
+    try {
+      const [vector] = await embedder.embed([embeddable(text)], signal, payer);
+      return vector && { model: embedder.model, vector };
+    } catch (error) {
+      // Words find something too; that there are no vectors is told when they are made.
+      if (signal.aborted || !isAppError(error)) throw error;
+      return undefined;
+    }
+  }
+
   return {
-    async refresh(how) {
+    async refresh(how: RefreshOptions) {
       const all = await inParallel(indexes, rootsAtOnce, index => index.refresh(how), how.signal);
       const sum = (count: (each: (typeof all)[number]) => number) =>
         all.reduce((total, each) => total + count(each), 0);
@@ -189,8 +190,10 @@ function joinIndexes(indexes: readonly SearchIndex[]): SearchIndex {
         ...(warning !== undefined && { warning }),
       };
     },
-    async search(question, limit, signal, payer) {
-      const hits = await Promise.all(indexes.map(index => index.search(question, limit, signal, payer)));
+    async search(question: string, limit: number, signal: AbortSignal, payer?: Payer) {
+      throwIfAborted(signal);
+      const near = embedder && (await vectorOf(question, embedder, signal, payer));
+      const hits = await inParallel(indexes, rootsAtOnce, index => index.search(question, limit, signal, near), signal);
       return hits
         .flat()
         .sort((a, b) => b.score - a.score)

@@ -112,12 +112,12 @@ function flowText(xml = ''): string {
     .trim();
 }
 
-const entities: Readonly<Record<string, string>> = { lt: '<', gt: '>', amp: '&', quot: '"', apos: "'", nbsp: ' ' };
+const entities = new Map(Object.entries({ lt: '<', gt: '>', amp: '&', quot: '"', apos: "'", nbsp: ' ' }));
 
 /** A text of XML or HTML as a reader sees it. */
 export const withoutEntities = (text: string): string =>
   text.replace(/&(?:#x([\da-f]{1,6})|#(\d{1,7})|(\w+));/gi, (whole, hex, decimal, name) => {
-    if (name !== undefined) return entities[name] ?? whole;
+    if (name !== undefined) return entities.get(name) ?? whole;
     const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
     return code > 0 && code <= 0x10_ff_ff ? String.fromCodePoint(code) : '';
   });

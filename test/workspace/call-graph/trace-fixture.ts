@@ -8,6 +8,8 @@ export const fixture = (name: string) => fileURLToPath(new URL(`../../fixtures/t
 
 export interface TraceCall {
   root: string;
+  /** Other roots. */
+  others?: readonly string[];
   target: string;
   mode?: TraceRequest['mode'];
   files?: readonly string[];
@@ -17,12 +19,21 @@ export interface TraceCall {
   after?: (ms: number, run: () => void) => () => void;
 }
 
-export function trace({ root, target, mode = 'precision', files = [], hints = [], signal, after }: TraceCall) {
+export function trace({
+  root,
+  others = [],
+  target,
+  mode = 'precision',
+  files = [],
+  hints = [],
+  signal,
+  after,
+}: TraceCall) {
   const clock = { after: after ?? (() => () => undefined) };
   // Its threads do not keep the process alive.
   const pool = createPool({ size: 1, clock });
   const tracer = createTracer({
-    sandbox: createSandbox({ roots: [root], allowSecrets: false }),
+    sandbox: createSandbox({ roots: [root, ...others], allowSecrets: false }),
     home: root,
     maxNamedFiles: 50,
     clock,

@@ -35,6 +35,18 @@ describe('a trace through files', () => {
     expect(found.skipped.map(({ code }) => code)).toEqual(['over_budget', 'over_budget']);
   });
 
+  it('reads the project first, and of other roots no more than it has room for', async () => {
+    const source = (name: string, chars: number) => `function ${name}() {}\n// ${'x'.repeat(chars)}\n`;
+    const root = tempTree({ 'wanted.ts': source('wanted', 900_000) });
+    const other = tempTree(
+      Object.fromEntries(Array.from({ length: 10 }, (_, at) => [`f${at}.ts`, source('other', 800_000)])),
+    );
+    const found = await trace({ root, others: [other], target: 'wanted' });
+    expect(found.traced?.targets).toBe(1);
+    expect(found.files).toBe(10);
+    expect(found.skipped).toMatchObject([{ path: expect.stringContaining(other), code: 'over_budget' }]);
+  });
+
   it('has no graph for other languages, and names them', async () => {
     const root = tempTree({ 'Main.java': 'class Main {}', 'lib.rs': 'fn main() {}', 'notes.md': '# Notes' });
     const found = await trace({ root, target: 'Main' });

@@ -99,6 +99,23 @@ describe('the index of a project with several roots', () => {
     expect(await index.search('refundPayment', 1, signal)).toHaveLength(1);
     await Promise.all([other.dispose(), named.dispose()]);
   });
+
+  it('asks once for the vector of a question', async () => {
+    const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    const asked: string[] = [];
+    const embed = async (texts: readonly string[]) => {
+      asked.push(...texts);
+      return texts.map(() => new Float32Array([1, 0]));
+    };
+    await indexes.close();
+    indexes = open({ sandbox, embedder: { model: 'fake', embed } });
+    const index = await indexes.of(project.root);
+    await index.refresh({ signal });
+    expect((await index.search('money', 20, signal)).map(({ path }) => path)).toContain(other.path('lib/returns.ts'));
+    expect(asked.filter(text => text === 'money')).toHaveLength(1);
+    await other.dispose();
+  });
 });
 
 describe('the search index', () => {

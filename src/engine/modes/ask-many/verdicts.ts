@@ -12,7 +12,7 @@ const maxPositionLength = 80;
 const marks = '[\\s#*_>-]*';
 
 /** The same within one line: what spans lines would be gone through again from each of them. */
-const lead = '[ \\t\\r\\u00a0#*_>-]*';
+const lead = '(?:[^\\S\\r\\n\\u2028\\u2029]|[#*_>-])*';
 
 const heading = (word: string) => new RegExp(`^${lead}${word}${marks}[::]?${marks}(.*)$`, 'im');
 

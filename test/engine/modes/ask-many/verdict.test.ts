@@ -31,6 +31,7 @@ describe('what is read from a verdict', () => {
     ['the words again and again', `${'confidence '.repeat(20_000)}${' #*_'.repeat(20_000)}`],
     ['blanks within a line', `a\nb${' '.repeat(100_000)}c`],
     ['empty lines', `confidence${'\n'.repeat(100_000)}`],
+    ['carriage returns', `a${'\r'.repeat(60_000)}b`],
   ])('is quick on a long text with %s', (_, text) => {
     const before = ownTime();
     parseVerdict(text);

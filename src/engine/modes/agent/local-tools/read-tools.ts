@@ -91,6 +91,7 @@ const maxFound = 500;
 const maxMatches = 200;
 const maxMatchLength = 300;
 const folder = z.string().describe('Directory; default: project root').optional();
+const searched = z.string().describe('Directory; default: all roots').optional();
 const maxEntries = 1_000;
 const summaryTokens = 2_000;
 
@@ -157,7 +158,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       description:
         'Files whose path below a directory matches, such as src/**/*.ts. Ignored and build files are left out.',
       effect: 'read',
-      fields: { pattern: z.string().min(1).max(300), path: folder },
+      fields: { pattern: z.string().min(1).max(300), path: searched },
       async run({ pattern, path }, { signal }) {
         const found = await findFiles(sandbox, { starts: await startsOf(parts, path), glob: pattern, signal });
         if (isSkip(found)) throw refused(found);
@@ -172,7 +173,7 @@ export function readTools(parts: LocalToolServices): AgentTool[] {
       effect: 'read',
       fields: {
         texts: z.array(z.string().min(1).max(500)).min(1).max(20),
-        path: folder,
+        path: searched,
         glob: z.string().max(300).optional(),
         same_case: z.boolean().optional(),
       },

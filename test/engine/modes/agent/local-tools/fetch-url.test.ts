@@ -22,7 +22,7 @@ beforeEach(async () => {
     if (request.url === '/big')
       return void response.writeHead(200, { 'content-type': 'text/plain' }).end('y'.repeat(3_000_000));
     const page =
-      '<html><script>evil()</script><p>Fish &amp; chips</p><style>x{}</style><div>It&#8217;s &#x201C;more&#x201d;&nbsp;&unknown;</div></html>';
+      '<html><script>evil()</script><p>Fish &amp; chips</p><style>x{}</style><div>It&#8217;s &#x201C;more&#x201d;&nbsp;&unknown; &toString;</div></html>';
     response.writeHead(200, { 'content-type': 'text/html' }).end(page);
   });
   await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve));
@@ -38,7 +38,10 @@ const real = fetchTool();
 describe('a page of the web', () => {
   it('is read as text, as much as is of use', async () => {
     const page = await open.run({ url: `${base}/` }, around());
-    expect(page).toMatchObject({ failed: false, text: expect.stringContaining('Fish & chips\nIt’s “more” &unknown;') });
+    expect(page).toMatchObject({
+      failed: false,
+      text: expect.stringContaining('Fish & chips\nIt’s “more” &unknown; &toString;'),
+    });
     expect(JSON.stringify(page)).not.toContain('evil');
     const big = await open.run({ url: `${base}/big` }, around());
     expect(typeof big !== 'string' && big.text.length).toBeLessThan(2_001_000);
