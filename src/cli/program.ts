@@ -6,7 +6,7 @@ import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { errorCode, inputError, isAppError } from '../core/errors.ts';
 import { decodeText } from '../core/text.ts';
-import { exitCodeOf, type Invocation, isOn, misusedExit } from './command/command.ts';
+import { exitCodeOf, type Invocation, isOn } from './command/command.ts';
 import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
 
@@ -87,7 +87,7 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
       return failedExit;
     }
     tellFailure(out, failureDocument(error));
-    return error.kind === 'config' ? misusedExit : exitCodeOf(error.details.code);
+    return exitCodeOf(error.details.code);
   }
 }
 

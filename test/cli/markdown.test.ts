@@ -14,6 +14,16 @@ describe('Markdown that is made to break its renderer', () => {
     expect(ownTime() - before).toBeLessThan(2_000);
   });
 
+  it('is shown all the same: a long line that arrives in small pieces', () => {
+    const markdown = createMarkdown(80, true);
+    const before = ownTime();
+    const shown = Array.from({ length: 50_000 }, () => markdown.add('some words ')).join('');
+    expect(shown + markdown.add('and **more**\r') + markdown.add('\nnext') + markdown.end()).toMatch(
+      /more\*\*\nnext\n$/,
+    );
+    expect(ownTime() - before).toBeLessThan(2_000);
+  });
+
   it('is rendered as long as it is short', () => {
     expect(shown('**after**\n')).not.toContain('**');
     expect(shown(`${'> '.repeat(10_000)}the end\n`)).toContain('the end');

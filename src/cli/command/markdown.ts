@@ -28,5 +28,17 @@ export function createMarkdown(width: number, color: boolean) {
     }
   };
   const streamer = createMarkdownStreamer({ render: rendered, spacing: 'single' });
-  return { add: (delta: string) => harmless(streamer.push(delta)), end: () => harmless(streamer.finish()) };
+  /** The line that is not complete yet: the streamer would search all of it with each piece. */
+  let held: string[] = [];
+  return {
+    add(delta: string) {
+      const end = delta.lastIndexOf('\n') + 1;
+      held.push(delta.slice(0, end || undefined));
+      if (end === 0) return '';
+      const lines = held.join('');
+      held = [delta.slice(end)];
+      return harmless(streamer.push(lines));
+    },
+    end: () => harmless(streamer.finish(held.join(''))),
+  };
 }

@@ -1,5 +1,5 @@
 import type { EventStore, JSONRPCMessage, McpServer, RequestId, Server } from '@modelcontextprotocol/server';
-import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import { SUPPORTED_PROTOCOL_VERSIONS, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
 import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
@@ -145,6 +145,13 @@ const resumeMs = 60_000;
 /** What the transport calls the stream of messages that belong to no request. */
 const ownStream = '_GET_stream';
 
+/** Whether the transport takes a GET: one that it refuses leaves the stream that is there. */
+function isTaken({ headers }: Request): boolean {
+  const version = headers.get('mcp-protocol-version');
+  const isSpoken = version === null || SUPPORTED_PROTOCOL_VERSIONS.includes(version);
+  return isSpoken && headers.get('accept')?.includes('text/event-stream') === true;
+}
+
 export async function openSession(options: SessionOptions) {
   const { id, mcp, serverOf, clock, room, onClosed, onError } = options;
   const log = createEventLog(room);
@@ -179,8 +186,7 @@ export async function openSession(options: SessionOptions) {
       const asked = requestIds(body);
       // The one stream that answers nothing lasts for as long as the client likes, and so does what it is taken up by.
       const listens = request.method === 'GET' && stream === ownStream;
-      // A request that is refused leaves the stream that is there.
-      if (listens && request.headers.get('accept')?.includes('text/event-stream')) transport.closeStandaloneSSEStream();
+      if (listens && isTaken(request)) transport.closeStandaloneSSEStream();
       for (const each of asked) unanswered.add(each);
       const over = last === null || listens ? opened(asked) : resumed();
       const response = await transport.handleRequest(request, { parsedBody: body });

@@ -107,8 +107,8 @@ async function client(at: TestDaemon) {
           signal,
         ),
       ),
-    listen: (signal: AbortSignal, accept = 'text/event-stream') =>
-      at.ask('/mcp', { signal, headers: { accept, ...session } }),
+    listen: (signal: AbortSignal, headers = {}) =>
+      at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', ...session, ...headers } }),
     resume: (lastEvent: string) =>
       readStream(signal =>
         at.ask('/mcp', { signal, headers: { accept: 'text/event-stream', 'last-event-id': lastEvent, ...session } }),
@@ -157,7 +157,8 @@ describe.each([
       .text()
       .catch(() => undefined)
       .then(() => (isOver = true));
-    expect((await listen(stop.signal, 'application/json')).status).toBe(406);
+    expect((await listen(stop.signal, { accept: 'application/json' })).status).toBe(406);
+    expect((await listen(stop.signal, { 'mcp-protocol-version': '2024-01-01' })).status).toBe(400);
     await settle();
     expect(isOver).toBe(false);
     expect((await listen(stop.signal)).status).toBe(200);
