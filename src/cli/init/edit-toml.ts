@@ -81,7 +81,7 @@ export function editToml(given: string, path: readonly [string, string], value: 
 export function readToml(given: string, path: readonly [key: string, name: string]): unknown {
   const [, text] = withoutMark(given);
   refuseOtherForms(layoutOf(text), path);
-  return recordIn(getStaticTOMLValue(parsed(text))[path[0]])[path[1]];
+  return new Map(Object.entries(recordIn(getStaticTOMLValue(parsed(text))[path[0]]))).get(path[1]);
 }
 
 /** The table and those below it. */

@@ -35,6 +35,10 @@ describe('editing a TOML table', () => {
     expect(editToml(before, path, undefined)).toBe('# top\n\n# next\n[tui]\nx = 1\n');
   });
 
+  it.each(['constructor', '__proto__'])('finds no table %s that is not there', name => {
+    expect(readToml('[mcp_servers.polylogue]\ncommand = "x"\n', ['mcp_servers', name])).toBeUndefined();
+  });
+
   it('leaves no second table of ours further down', () => {
     const before = '[mcp_servers.polylogue]\ncommand = "old"\n[tui]\nx = 1\n\n[mcp_servers.polylogue.env]\nA = "1"\n';
     expect(editToml(before, path, undefined)).toBe('[tui]\nx = 1\n');

@@ -236,8 +236,7 @@ function reportCall({ parts, input: { reqId, tool, onEvent } }: Round, record: A
   const { name, outcome, args, round, result } = record;
   onEvent?.({ type: 'tool_result', round, call: record });
   const refused = outcome === 'refused' || outcome === 'invalid';
-  parts.emit({
-    ...{ type: 'agent.call', reqId, tool, name, outcome, args: safeCut(JSON.stringify(args) ?? '', 500) },
-    ...(refused && { reason: safeCut(result, 300) }),
-  });
+  const reason = refused && { reason: safeCut(result, 300) };
+  const asked = safeCut(JSON.stringify(args) ?? '', 500);
+  parts.emit({ type: 'agent.call', reqId, tool, name, outcome, args: asked, ...reason });
 }
