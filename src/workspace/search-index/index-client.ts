@@ -19,6 +19,8 @@ export interface Hit extends LineRange {
   name: string;
   text: string;
   score: number;
+  /** How much of the question its file speaks of, which can be compared with the hits of other indexes. */
+  fit: number;
 }
 
 /** What the thread of an index is asked. */

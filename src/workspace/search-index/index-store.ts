@@ -16,6 +16,8 @@ const maxRanked = 150;
 const maxPerFile = 3;
 /** What the name of a chunk counts beside its text. */
 const nameWeight = 3;
+/** The fit of a file that only its vectors found. */
+const leastFit = 0.1;
 /** What a file is worth in the score of its chunks. */
 const fileShare = 0.5;
 /** What each further hit in one file is worth of the one before: other files may know something else. */
@@ -176,12 +178,16 @@ export class IndexStore {
     const row = this.#db.prepare(
       `SELECT path, from_line, to_line, name, text FROM chunks JOIN files ON files.id = chunks.file WHERE chunks.id = ?`,
     );
+    const { rarity, best } = this.#near(question);
+    const whole = rarity.reduce((sum, rare) => sum + rare, 0);
+    const fits = new Map(best.map(({ item, score }) => [item, score / whole]));
     const hits = [...reciprocalRankFusion(rankings)].flatMap(([id, score]): Hit[] => {
       const found = row.get(id);
       if (!found) return [];
       const { path, name, text, from_line: from, to_line: to } = found;
       const where = { path: join(this.#start, String(path)), from: Number(from), to: Number(to) };
-      return [{ ...where, name: String(name), text: String(text), score }];
+      const fit = fits.get(where.path) ?? leastFit;
+      return [{ ...where, name: String(name), text: String(text), score, fit }];
     });
     const perFile = new Map<string, number>();
     return hits

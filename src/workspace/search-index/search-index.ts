@@ -159,7 +159,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
 /** Roots whose indexes are brought up to date, or searched, at once. */
 const rootsAtOnce = 8;
 
-/** Several indexes as one. Their scores come from ranks, so the best places of each are next to each other. */
+/** Several indexes as one. Scores come from ranks within one; how much of the question a file speaks of tells which is nearer. */
 function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly RootIndex[]) {
   async function vectorOf(question: string, embedder: Embedder, signal: AbortSignal, payer?: Payer) {
     // Like the files: who makes the vectors is somebody else.
@@ -194,9 +194,11 @@ function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly
       throwIfAborted(signal);
       const near = embedder && (await vectorOf(question, embedder, signal, payer));
       const hits = await inParallel(indexes, rootsAtOnce, index => index.search(question, limit, signal, near), signal);
+      const [only = [], ...others] = hits;
+      if (others.length === 0) return only;
       return hits
         .flat()
-        .sort((a, b) => b.score - a.score)
+        .sort((a, b) => b.score * b.fit - a.score * a.fit)
         .slice(0, limit);
     },
   };

@@ -100,6 +100,26 @@ describe('the index of a project with several roots', () => {
     await Promise.all([other.dispose(), named.dispose()]);
   });
 
+  it('shows the places that speak of a question before those that have its usual words, whichever root has them', async () => {
+    const usual = Array.from(
+      { length: 30 },
+      (_, at) => [`usual/${at}.ts`, `export class Order${at} { save() {} }\n`] as const,
+    );
+    const near = { 'near/ledger.ts': 'export class LedgerReconciliation { save() {} }\n' };
+    const [crowd, one] = await Promise.all([tempProject(Object.fromEntries(usual)), tempProject(near)]);
+    const sandbox = createSandbox({ roots: [crowd.root, one.root], allowSecrets: false });
+    await indexes.close();
+    indexes = open({ sandbox });
+    for (const root of [crowd.root, one.root]) {
+      const index = await indexes.of(root);
+      await index.refresh({ signal });
+      const [first, second] = await index.search('class LedgerReconciliation save', 5, signal);
+      expect(first?.path).toBe(one.path('near/ledger.ts'));
+      expect(second?.path).toContain(crowd.root);
+    }
+    await Promise.all([crowd.dispose(), one.dispose()]);
+  });
+
   it('asks once for the vector of a question', async () => {
     const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
     const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
