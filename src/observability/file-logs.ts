@@ -264,9 +264,10 @@ export function createAudit(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
   return createCallLog('audit', rules, () => undefined, auditLines, unfinished);
 }
 
-const auditLine = (at: number, who: OpenCall<undefined>, act: string, rest: object = {}): LogRecord => {
-  return { at, fields: { act, ...who, ...rest } };
-};
+const auditLine = (at: number, who: OpenCall<undefined>, act: string, rest: object = {}): LogRecord => ({
+  at,
+  fields: { act, ...who, ...rest },
+});
 
 const decided = (at: number, call: OpenCall<undefined>, act: string, refused: boolean, rest: object): LogRecord =>
   auditLine(at, call, act, { decision: refused ? 'refused' : 'allowed', ...rest });

@@ -68,11 +68,12 @@ export function createTracer({ sandbox, home, maxNamedFiles, clock, pool }: Trac
         maxBytes: maxFileBytes,
         maxFilesPerDirectory: maxFiles,
       });
-    const own = await collect(trace.files.length > 0 ? trace.files : [root], maxTotalBytes);
+    const isNamed = trace.files.length > 0;
+    const own = await collect(isNamed ? trace.files : [root], maxTotalBytes);
     // Other roots have the bytes that the project leaves.
     const left = own.files.reduce((bytes, { size }) => bytes - size, maxTotalBytes);
-    const roots = trace.files.length > 0 ? [] : await searchedRoots(sandbox, root);
-    const rest = await collect(roots.slice(1, 1 + maxNamedFiles), left);
+    const [, ...roots] = isNamed ? [] : await searchedRoots(sandbox, root);
+    const rest = await collect(roots.slice(0, maxNamedFiles), left);
     const { sources, over } = withinBytes([...own.files, ...rest.files].filter(file => wanted(file.path)));
     const known = {
       files: sources.length,
