@@ -130,8 +130,12 @@ export async function runMutants({ root, code, tests, mutants, size, onOutcome }
           }
         }
         read = lines.length;
-        if (measured !== undefined && Date.now() > measured.until) failed.push(`${measured.filepath} takes too long`);
-        if (failed.length > 0 || (current !== undefined && Date.now() > current.until)) end();
+        if (measured !== undefined && Date.now() > measured.until) {
+          failed.push(`${measured.filepath} takes too long`);
+          measured = undefined;
+          end();
+        }
+        if (current !== undefined && Date.now() > current.until) end();
       };
       const timer = setInterval(look, 200);
       await vitest.runTestSpecifications(await vitest.globTestSpecifications()).catch(() => undefined);

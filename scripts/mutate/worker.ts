@@ -84,7 +84,8 @@ async function runFile(state: State, traces: Traces, filepath: string): Promise<
   return now.call(performance) - began;
 }
 
-async function measureReach(state: State, traces: Traces): Promise<FileReach[]> {
+/** Returns `undefined` when tests fail without a mutant: no mutant would tell anything then. */
+async function measureReach(state: State, traces: Traces): Promise<FileReach[] | undefined> {
   const reach: FileReach[] = [];
   const failed: string[] = [];
   for (const { filepath } of state.ctx.files) {
@@ -99,7 +100,7 @@ async function measureReach(state: State, traces: Traces): Promise<FileReach[]> 
     reach.push({ filepath, always: [...control.always], tests, took: Math.max(0, took - inTests) });
   }
   tell({ is: 'reach', reach, failed });
-  return reach;
+  return failed.length > 0 ? undefined : reach;
 }
 
 async function tryMutant(state: State, traces: Traces, reach: readonly FileReach[], mutant: number): Promise<void> {
@@ -126,6 +127,7 @@ async function tryMutant(state: State, traces: Traces, reach: readonly FileReach
 async function runTests(state: State, traces: Traces): Promise<void> {
   tell({ is: 'start', pid: process.pid });
   const reach = plan.reach ?? (await measureReach(state, traces));
+  if (reach === undefined) return;
   for (const mutant of plan.mutants) await tryMutant(state, traces, reach, mutant);
 }
 
