@@ -56,35 +56,35 @@ const nodes = [
   { version: 24, node: process.execPath },
 ];
 
-describe.each(consumers)('a program that finds the package by $name', ({ tsc, type, options }) => {
-  let packed: PackedPackage;
+let packed: PackedPackage;
+
+beforeAll(async () => {
+  const folders = consumers.flatMap(({ name, type, options }) => [
+    [`${name}/package.json`, JSON.stringify({ private: true, type })],
+    [`${name}/tsconfig.json`, JSON.stringify({ compilerOptions: { ...common, ...options }, include: ['program.ts'] })],
+    [`${name}/program.ts`, program],
+  ]);
+  packed = await packedPackage({
+    ...Object.fromEntries(folders),
+    'old.mjs': `import { createPolylogue } from 'polylogue';\nawait createPolylogue();\n`,
+  });
+});
+afterAll(() => packed.dispose());
+
+describe.each(consumers)('a program that finds the package by $name', ({ name, tsc }) => {
   beforeAll(async () => {
-    packed = await packedPackage({
-      'package.json': JSON.stringify({ private: true, type }),
-      'tsconfig.json': JSON.stringify({ compilerOptions: { ...common, ...options }, include: ['program.ts'] }),
-      'program.ts': program,
-    });
-    const { stdout } = await run(process.execPath, [tsc, '-p', packed.root]).catch(failed => failed);
+    const { stdout } = await run(process.execPath, [tsc, '-p', packed.path(name)]).catch(failed => failed);
     expect(stdout).toBe('');
   });
-  afterAll(() => packed.dispose());
 
   it.each(nodes)('runs on Node $version', async ({ node }) => {
-    const { code, stdout } = await packed.run('out/program.js', {}, node);
+    const { code, stdout } = await packed.run(`${name}/out/program.js`, {}, node);
     expect(code).toBe(0);
     expect(JSON.parse(stdout)).toEqual({ model: expect.stringMatching(/^offline-/), last: 'done', isError: false });
   });
 });
 
 describe('the package', () => {
-  let packed: PackedPackage;
-  beforeAll(async () => {
-    packed = await packedPackage({
-      'old.mjs': `import { createPolylogue } from 'polylogue';\nawait createPolylogue();\n`,
-    });
-  });
-  afterAll(() => packed.dispose());
-
   it('is the same by require and by import, also where require loads no ES modules', async () => {
     await packed.write(
       'both.cjs',
