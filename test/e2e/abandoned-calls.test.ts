@@ -111,10 +111,10 @@ describe.concurrent.each(ways)('a call whose client is gone: %s', (_way, open, k
   });
 });
 
-describe.each(ways.filter(([way, , key]) => key || /input|bridge|2025|WebSocket/.test(way)))(
+describe.concurrent.each(ways.filter(([way, , key]) => key || /input|bridge|2025|WebSocket/.test(way)))(
   'a call that is sent again before that: %s',
   (_way, open, key) => {
-    it('is one bill, however long it takes', { timeout: 90_000 }, async () => {
+    it('is one bill, however long it takes', { timeout: 90_000 }, async ({ expect }) => {
       const { asked, named, client } = await left(expect, open, key);
       await sleep(300);
       const again = open === doors.frames ? client : await open(daemon);
