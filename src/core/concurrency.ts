@@ -131,40 +131,41 @@ const gatherLength = 4_096;
 export function gatherText(clock: Pick<Clock, 'after'>, send: (text: string) => Promise<unknown>) {
   let text = '';
   let isSending = false;
-  let stopGathering: (() => void) | undefined;
+  let hurry = () => {};
   let then: (() => void) | undefined;
+  const isEnough = () => then !== undefined || text.length >= gatherLength;
 
-  function flush(): void {
-    if (isSending || (stopGathering && !then && text.length < gatherLength)) return;
-    stopGathering?.();
-    stopGathering = undefined;
-    if (text === '') {
-      then?.();
-      return;
-    }
+  async function flush(): Promise<void> {
     isSending = true;
-    stopGathering = clock.after(gatherMs, () => {
-      stopGathering = undefined;
-      flush();
-    });
-    const piece = text;
-    text = '';
-    void send(piece).then(() => {
-      isSending = false;
-      flush();
-    });
+    while (text !== '') {
+      const { promise: gathered, resolve } = Promise.withResolvers<void>();
+      hurry = resolve;
+      const stop = clock.after(gatherMs, resolve);
+      const piece = text;
+      text = '';
+      await send(piece);
+      if (!isEnough()) await gathered;
+      stop();
+    }
+    isSending = false;
+    then?.();
+  }
+
+  function look(): void {
+    if (!isSending) void flush();
+    else if (isEnough()) hurry();
   }
 
   return {
     write(delta: string): void {
       if (then) return;
       text += delta;
-      flush();
+      look();
     },
     /** `after` comes behind the last piece; what is written later is not sent. */
     end(after: () => void): void {
       then = after;
-      flush();
+      look();
     },
   };
 }

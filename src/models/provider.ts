@@ -158,8 +158,8 @@ export interface Connection {
    * else. Absent: as a list of texts.
    */
   sendsStrings?(model: ModelInfo): boolean;
-  /** `system` where the model takes instructions after the conversation; `user` elsewhere. */
-  tailRole(model: ModelInfo): 'system' | 'user';
+  /** `system` where the model takes instructions after the conversation; absent: `user`, because chat templates often refuse them there. */
+  tailRole?(model: ModelInfo): 'system' | 'user';
   /** What the vendor takes of images in one request; absent: what nearly all take. */
   imageLimits?(model: ModelInfo): ImageLimits;
   /** `system` where the vendor wants the text of documents as system messages; absent: as the user's. */

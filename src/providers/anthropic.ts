@@ -77,7 +77,6 @@ export const anthropic = keyedProvider({
       vendorTools: search,
       usesIn: countedSearches,
       cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
-      tailRole: () => 'user',
       imageLimits: ({ window }) => ({ max: window <= 200_000 ? 100 : 600, bytes: 5_000_000, allBytes: 30_000_000 }),
       list: signal => liveList({ ...access, fetch: address.fetch }, signal),
       remark: async () => address.remark('ANTHROPIC_BASE_URL'),

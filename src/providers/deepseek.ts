@@ -32,7 +32,6 @@ export const deepseek = keyedProvider({
         deepseek: switchedThinking(params, sent => ({ thinking: { type: 'enabled' }, reasoningEffort: sent })),
       }),
       sendsStrings: () => true,
-      tailRole: () => 'user',
       echoesThoughts: 'required',
       list: signal => liveList(access, signal),
     };

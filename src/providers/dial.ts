@@ -72,7 +72,6 @@ export const dial = defineProvider({
       },
       providerOptions: params => ({ dial: reasonsAtOpenAi(params.model) ? effortOption(params) : {} }),
       sendsStrings: () => true,
-      tailRole: () => 'user',
       list: signal => liveList({ provider: 'dial', baseUrl, headers }, signal, factsOf),
     };
   },

@@ -26,9 +26,7 @@ export const groq = keyedProvider({
     return {
       languageModel: ({ id }) => withThoughtsApart(withLooseSchemas(vendor.languageModel(id), 'groq')),
       providerOptions: params => ({ groq: reasoningOptions(params) }),
-      // The chat templates of open models often refuse instructions after the conversation.
       sendsStrings: () => true,
-      tailRole: () => 'user',
       imageLimits: () => ({ max: 5, bytes: 3_800_000, allBytes: 3_800_000 }),
       list: signal => liveList(access, signal),
     };

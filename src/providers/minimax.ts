@@ -45,7 +45,6 @@ async function likeAnthropic(access: VendorAccess): Promise<Connection> {
     languageModel: ({ id }) => temperate(vendor.chat(id)),
     providerOptions: params => ({ anthropic: thinkingOptions(params, 'effort') }),
     cacheMark: { anthropic: { cacheControl: { type: 'ephemeral' } } },
-    tailRole: () => 'user',
     list: signal => liveList({ ...access, headers: listHeaders }, signal),
   };
 }
@@ -62,7 +61,6 @@ async function likeOpenAi(access: VendorAccess): Promise<Connection> {
     echoesThoughts: 'wanted',
     providerOptions: params => ({ minimax: thinkingOptions(params, 'reasoningEffort') }),
     sendsStrings: () => true,
-    tailRole: () => 'user',
     list: signal => liveList(access, signal),
   };
 }

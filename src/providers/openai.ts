@@ -8,7 +8,7 @@ import { withLooseSchemas } from './shared/json-schema.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { chatModel, chatOptions, responsesOptions } from './shared/openai-dialect.ts';
-import { searchTool, streamingModel } from './shared/stream-transforms.ts';
+import { searchTool, withErrors } from './shared/stream-transforms.ts';
 
 /** The families that the vendor's documents name for its search; the small ones of older generations can't. */
 const searching = /^(?:gpt-4o|gpt-4\.1(?!-nano)|gpt-[5-9]|o3(?!-mini)|o4)/;
@@ -68,14 +68,10 @@ export const openai = keyedProvider({
     const mayLack = settings.apiStyle === undefined && !own;
     const responses = (id: string) => (mayLack ? watched(vendor.responses(id)) : vendor.responses(id));
     const watched = (model: LanguageModelV4) =>
-      streamingModel(model, async options => {
-        try {
-          return await model.doStream(options);
-        } catch (error) {
-          if (!isPathMissing(error)) throw error;
-          chat = true;
-          throw badUpstream(noResponses);
-        }
+      withErrors(model, error => {
+        if (!isPathMissing(error)) return error;
+        chat = true;
+        return badUpstream(noResponses);
       });
     return {
       languageModel: model =>
@@ -87,9 +83,9 @@ export const openai = keyedProvider({
       }),
       vendorTools: params => (chat ? [] : search(params)),
       usesIn: openAiUses,
-      // Chat templates of other servers often refuse instructions after the conversation.
       imageLimits: () => ({ max: 500, bytes: 20_000_000, allBytes: 48_000_000 }),
       sendsStrings: () => chat,
+      // Chat templates of other servers often refuse instructions after the conversation.
       tailRole: () => (chat && !own ? 'user' : 'system'),
       list: signal => liveList({ ...access, fetch: address.fetch }, signal),
       async remark(signal) {

@@ -8,23 +8,18 @@ import { type Fetch, sentBody } from './shared/http.ts';
 import { isStrict } from './shared/json-schema.ts';
 import { firstCount, liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
-import { mappedParts, type Part, searchTool, streamingModel } from './shared/stream-transforms.ts';
+import { mappedParts, type Part, searchTool, streamingModel, withErrors } from './shared/stream-transforms.ts';
 import { fittedBudget } from './shared/thinking.ts';
 
 /**
  * The package's model with what it leaves out: the upstream provider's own words stand in errors, and what the call cost is in
  * the metadata as `costUsd`.
  */
-function withCostAndErrors(model: sdk.LanguageModelV4): sdk.LanguageModelV4 {
-  const mapped = mappedParts(model, () => part => [mappedPart(part)]);
-  return streamingModel(model, async options => {
-    try {
-      return await mapped.doStream(options);
-    } catch (error) {
-      throw withUpstreamWords(error);
-    }
-  });
-}
+const withCostAndErrors = (model: sdk.LanguageModelV4): sdk.LanguageModelV4 =>
+  withErrors(
+    mappedParts(model, () => part => [mappedPart(part)]),
+    withUpstreamWords,
+  );
 
 function mappedPart(part: Part): Part {
   if (part.type === 'error') return { ...part, error: streamError(part.error) };
@@ -165,7 +160,6 @@ export const openrouter = keyedProvider({
       usesIn: countedSearches,
       sendsStrings: model => !wantsMarks(model),
       cacheMark: { openrouter: { cacheControl: { type: 'ephemeral' } } },
-      tailRole: () => 'user',
       list: signal => liveList(access, signal, factsOf),
     };
   },

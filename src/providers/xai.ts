@@ -1,19 +1,18 @@
 import type { LanguageModelV4, LanguageModelV4Message, LanguageModelV4ReasoningPart } from '@ai-sdk/provider';
+import { remember } from '../core/concurrency.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
 import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
 import { answerFetch } from './shared/non-streaming.ts';
 import { storelessOptions } from './shared/openai-dialect.ts';
-import { searchTool, streamingModel } from './shared/stream-transforms.ts';
+import { mappedParts, type Part, searchTool, streamingModel } from './shared/stream-transforms.ts';
 
 /** Only what brought something is charged, which the vendor counts; its search is the one tool that it is given. */
 const xaiUses: UsesIn = part =>
   part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : startedSearch(part);
 
-/** Answers whose thoughts are kept, and how much of them; what is forgotten is merely not sent along. */
+/** Answers whose thoughts are kept; what is forgotten is merely not sent along. */
 const maxAnswers = 200;
-
-const maxChars = 4_000_000;
 
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
@@ -22,18 +21,6 @@ const maxChars = 4_000_000;
  */
 function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
   const kept = new Map<string, LanguageModelV4ReasoningPart[]>();
-  let chars = 0;
-
-  function keep(key: string, thoughts: LanguageModelV4ReasoningPart[]): void {
-    if (thoughts.length === 0 || kept.has(key)) return;
-    kept.set(key, thoughts);
-    chars += sizeOf(key, thoughts);
-    for (const [oldest, its] of kept) {
-      if (kept.size <= maxAnswers && chars <= maxChars) return;
-      kept.delete(oldest);
-      chars -= sizeOf(oldest, its);
-    }
-  }
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
@@ -49,31 +36,27 @@ function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
       if (typeof thread !== 'string') return model.doStream(options);
       const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
       const prompt = options.prompt.map(message => withThoughts(message, keyOf));
-      const result = await model.doStream({ ...options, prompt });
-      const stream = result.stream.pipeThrough(collected((text, thoughts) => keep(keyOf(text), thoughts)));
-      return { ...result, stream };
+      const keep = (text: string, thoughts: LanguageModelV4ReasoningPart[]) => {
+        if (thoughts.length > 0) remember(kept, keyOf(text), thoughts, maxAnswers);
+      };
+      return mappedParts(model, () => collected(keep)).doStream({ ...options, prompt });
     });
 }
-
-const sizeOf = (key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number =>
-  key.length + JSON.stringify(thoughts).length;
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
 function collected(keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void) {
   let text = '';
   const words = new Map<string, string>();
   const thoughts: LanguageModelV4ReasoningPart[] = [];
-  return new TransformStream({
-    transform(part, controller) {
-      if (part.type === 'text-delta') text += part.delta;
-      if (part.type === 'reasoning-delta') words.set(part.id, (words.get(part.id) ?? '') + part.delta);
-      // Words without a seal would be of no use to the vendor; sealed ones go back as they came.
-      if (part.type === 'reasoning-end' && typeof part.providerMetadata?.xai?.reasoningEncryptedContent === 'string')
-        thoughts.push({ type: 'reasoning', text: words.get(part.id) ?? '', providerOptions: part.providerMetadata });
-      if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text, thoughts);
-      controller.enqueue(part);
-    },
-  });
+  return (part: Part): Part[] => {
+    if (part.type === 'text-delta') text += part.delta;
+    if (part.type === 'reasoning-delta') words.set(part.id, (words.get(part.id) ?? '') + part.delta);
+    // Words without a seal would be of no use to the vendor; sealed ones go back as they came.
+    if (part.type === 'reasoning-end' && typeof part.providerMetadata?.xai?.reasoningEncryptedContent === 'string')
+      thoughts.push({ type: 'reasoning', text: words.get(part.id) ?? '', providerOptions: part.providerMetadata });
+    if (part.type === 'finish' && part.finishReason.unified === 'stop') keep(text, thoughts);
+    return [part];
+  };
 }
 
 export const xai = keyedProvider({

@@ -3,7 +3,7 @@ import { inputError, limitError } from '../core/errors.ts';
 import type { Skip } from '../core/file.ts';
 import { decodeText, printablePath } from '../core/text.ts';
 import { isSkip, slashedFrom } from './paths.ts';
-import { locateNamed, type NamedPlace, readFile } from './read-file.ts';
+import { locateNamed, type NamedPlace, readFile, readPieces } from './read-file.ts';
 import type { Sandbox } from './sandbox.ts';
 import { classifyFile, walkDirectory } from './walk.ts';
 
@@ -164,15 +164,10 @@ const headBytes = 8_192;
 async function beginsBinary(sandbox: Sandbox, path: string): Promise<boolean> {
   const opened = await sandbox.open(path);
   if (isSkip(opened)) return false;
-  const { handle } = opened;
-  try {
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(headBytes), 0, headBytes, 0);
-    return decodeText(buffer.subarray(0, bytesRead)) === undefined;
-  } catch {
-    return false;
-  } finally {
-    await handle.close();
+  for await (const piece of readPieces(opened, path)) {
+    return decodeText(Buffer.from(piece.subarray(0, headBytes))) === undefined;
   }
+  return false;
 }
 
 /**

@@ -69,19 +69,30 @@ export const isSecretFile = (path: string): boolean =>
   });
 
 function matcher(patterns: readonly string[]): (names: readonly string[]) => boolean {
-  const compiled = patterns.map(pattern => pattern.split('/').map(nameTest));
-  return names =>
-    compiled.some(tests => {
-      const start = names.length - tests.length;
-      return start >= 0 && tests.every((test, at) => test(names[start + at] ?? ''));
-    });
+  const tests = patterns.map(pathTest);
+  return names => tests.some(test => test(names));
+}
+
+/** Tells paths by their names that end with a pattern, or lie below one that ends with a slash. */
+export function pathTest(pattern: string): (names: readonly string[]) => boolean {
+  const isFolder = pattern.endsWith('/');
+  const tests = pattern.replace(/\/$/, '').split('/').map(nameTest);
+  return names => {
+    const last = names.length - tests.length;
+    for (let start = isFolder ? 0 : Math.max(0, last); start <= last; start++) {
+      if (tests.every((test, at) => test(names[start + at] ?? ''))) return true;
+    }
+    return false;
+  };
 }
 
 /** No pattern of the lists has more than one `*` in a name, so a prefix and a suffix are all there is to compare. */
-export function nameTest(pattern: string): (name: string) => boolean {
+function nameTest(pattern: string): (name: string) => boolean {
   const [before = '', after] = pattern.split('*');
-  if (after === undefined) return name => name === pattern;
-  return name => name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);
+  return name =>
+    after === undefined
+      ? name === pattern
+      : name.length >= before.length + after.length && name.startsWith(before) && name.endsWith(after);
 }
 
 export function skip(path: string, code: SkipCode, reason: string): Skip {

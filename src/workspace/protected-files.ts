@@ -3,7 +3,7 @@ import { chmod, readdir, readlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { errorCode } from '../core/errors.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
-import { isIn, isSecretFile, leavesRoots, nameTest, readNames, realOf } from './paths.ts';
+import { isIn, isSecretFile, leavesRoots, pathTest, readNames, realOf } from './paths.ts';
 import type { Sandbox } from './sandbox.ts';
 
 interface ProtectedGroup {
@@ -62,13 +62,7 @@ const protectedFiles: readonly ProtectedGroup[] = [
 
 const compile = () =>
   protectedFiles.flatMap(({ patterns, ...group }) =>
-    patterns
-      .split(' ')
-      .map(pattern => ({
-        ...group,
-        isFolder: pattern.endsWith('/'),
-        tests: pattern.replace(/\/$/, '').split('/').map(nameTest),
-      })),
+    patterns.split(' ').map(pattern => ({ ...group, isFolder: pattern.endsWith('/'), test: pathTest(pattern) })),
   );
 
 let compiled: ReturnType<typeof compile> | undefined;
@@ -80,14 +74,7 @@ const protectionOf = (relativePath: string): string | undefined => patternOf(rel
 function patternOf(relativePath: string, isThereAsFolder = false) {
   compiled ??= compile();
   for (const names of readNames(relativePath)) {
-    const found = compiled.find(({ isFolder, tests }) => {
-      if (isThereAsFolder && !isFolder) return false;
-      const last = names.length - tests.length;
-      return names.some(
-        (_, start) =>
-          (isFolder ? start <= last : start === last) && tests.every((test, at) => test(names[start + at] ?? '')),
-      );
-    });
+    const found = compiled.find(({ isFolder, test }) => (isFolder || !isThereAsFolder) && test(names));
     if (found) return found;
   }
   return undefined;

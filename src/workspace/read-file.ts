@@ -174,11 +174,9 @@ export type FileCheck = 'unchanged' | 'deleted' | { changed: TextFile } | { skip
  */
 export async function checkFile(sandbox: Sandbox, known: KnownFile, options?: ReadOptions): Promise<FileCheck> {
   if (!options && !isAbsolute(known.path)) return 'unchanged';
-  const opened = await sandbox.open(known.path);
-  if (isSkip(opened)) return goneOr(opened);
-  const { size, mtimeMs } = opened.stats;
-  await opened.handle.close();
-  if (opened.path === known.path && size === known.size && mtimeMs === known.mtimeMs) return 'unchanged';
+  const found = await sandbox.locate(known.path);
+  if (isSkip(found)) return goneOr(found);
+  if (found.path === known.path && found.size === known.size && found.mtimeMs === known.mtimeMs) return 'unchanged';
   if (!options) {
     const reason = 'It changed since its text was read; name it again to send the new text.';
     return { skip: skip(known.path, 'unreadable', reason) };

@@ -98,9 +98,9 @@ describe('openai', () => {
   };
 
   it('puts the tail last as instructions, but at servers with chat templates of their own', async () => {
-    expect((await connect({})).tailRole(gpt)).toBe('system');
-    expect((await connect({ apiStyle: 'chat' })).tailRole(gpt)).toBe('system');
-    expect((await connect({ apiStyle: 'chat', baseUrl: 'http://127.0.0.1:1/v1' })).tailRole(gpt)).toBe('user');
+    expect((await connect({})).tailRole?.(gpt)).toBe('system');
+    expect((await connect({ apiStyle: 'chat' })).tailRole?.(gpt)).toBe('system');
+    expect((await connect({ apiStyle: 'chat', baseUrl: 'http://127.0.0.1:1/v1' })).tailRole?.(gpt)).toBe('user');
   });
 
   it.each([

@@ -112,7 +112,7 @@ export function toPrompt(given: readonly Message[], connection: Connection, mode
   // Vendors refuse calls in a conversation without tools; what came of them is still of use.
   const messages = callsTools ? given : given.map(withoutCalls);
   const warnings = new Set<string>();
-  const lateRole = connection.tailRole(model);
+  const lateRole = connection.tailRole?.(model) ?? 'user';
   const asString = connection.sendsStrings?.(model) ?? false;
   const cacheMark = asString ? undefined : connection.cacheMark;
   const marked = marksToKeep(messages, callsTools ? maxMarks - 1 : maxMarks, cacheMark);

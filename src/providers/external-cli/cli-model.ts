@@ -103,24 +103,15 @@ interface ModelParts {
 type Put = (part: Part) => void;
 
 function streamOf(parts: ModelParts, modelId: string, call: CallOptions) {
-  let open = true;
-  return new ReadableStream<Part>({
-    start(controller) {
-      const put: Put = part => {
-        if (open) controller.enqueue(part);
-      };
-      put({ type: 'stream-start', warnings: notTaken(call) });
-      answer(parts, modelId, call, put)
-        .catch((error: unknown) => put({ type: 'error', error }))
-        .finally(() => {
-          if (open) controller.close();
-          open = false;
-        });
-    },
-    cancel() {
-      open = false;
-    },
-  });
+  const { readable, writable } = new TransformStream<Part, Part>();
+  const writer = writable.getWriter();
+  // Nobody reads any more where it fails.
+  const put: Put = part => void writer.write(part).catch(() => undefined);
+  put({ type: 'stream-start', warnings: notTaken(call) });
+  void answer(parts, modelId, call, put)
+    .catch((error: unknown) => put({ type: 'error', error }))
+    .finally(() => writer.close().catch(() => undefined));
+  return readable;
 }
 
 async function answer({ runner, sessions }: ModelParts, modelId: string, call: CallOptions, put: Put) {
@@ -212,7 +203,6 @@ export function connectClis(runner: CliRunner, context: ConnectContext | undefin
     languageModel: ({ id: modelId }) =>
       streamingModel({ provider: cliProviderId, modelId }, async call => ({ stream: streamOf(parts, modelId, call) })),
     providerOptions: optionsOf,
-    tailRole: () => 'user',
     close: runner.close,
   };
 }

@@ -60,10 +60,6 @@ export function createCliRegistry(parts: AskCliParts, clis: readonly ConfiguredC
       if (now >= lookAgainAt) {
         lookAgainAt = now + lookEveryMs;
         found = look(parts, clis);
-        // Whoever waits for it hears of it; the next one looks again.
-        found.catch(() => {
-          lookAgainAt = 0;
-        });
       }
       return found;
     },

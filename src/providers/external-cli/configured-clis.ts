@@ -62,16 +62,8 @@ const fileSchema = () =>
     env: z.record(z.string(), z.string()).optional(),
     timeout_seconds: z.number().positive().max(86_400).nullish(),
     roles: z
-      .record(
-        z.string(),
-        z.object({
-          prompt_path: z.string().nullish(),
-          role_args: words().optional(),
-          description: z.string().nullish(),
-        }),
-      )
+      .record(z.string(), z.object({ prompt_path: z.string().nullish(), role_args: words().optional() }))
       .optional(),
-    output_to_file: z.unknown().optional(),
     // Ours, for CLIs that are not built in.
     like: z.string().optional(),
     title: z.string().optional(),

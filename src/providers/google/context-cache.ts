@@ -50,59 +50,8 @@ const recordGraceMs = 60_000;
 
 const partingMs = 3_000;
 
-type CacheRecords = ReturnType<typeof cacheRecords>;
-
 const keyOf = ({ model, thread }: Pick<PromptOfThread, 'model' | 'thread'>): string =>
   cacheKey({ provider, model, thread });
-
-/** Which caches there are, told to all processes on the store, and which of them are this process's to remove. */
-function cacheRecords({ vendor, state, clock }: GoogleCachesOptions) {
-  const own = new Map<string, VendorCache>();
-  const parting = new Set<Promise<unknown>>();
-  const drop = (key: string, name: string) =>
-    state
-      // Another process may have made a new one meanwhile.
-      .change(key, recordGraceMs, before => (before?.name === name ? undefined : before))
-      // A record that stays leads to one more "not found" at the most.
-      .catch(() => undefined);
-
-  /** Removes it at the vendor, without waiting for it. */
-  function part(name: string): void {
-    // A vendor that does not answer drops it by itself when its time is over.
-    const gone = withDeadline(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
-    parting.add(gone);
-    void gone.finally(() => parting.delete(gone));
-  }
-
-  return {
-    /** The cache of a thread and model, while it lives. */
-    async find(prompt: PromptOfThread) {
-      const cache = readVendorCache(await state.get(keyOf(prompt)));
-      return cache && isCacheName(cache.name) && clock.storeTime() < cache.expires - graceMs ? cache : undefined;
-    },
-    /** Says that this process made, renewed or used it: it goes when this process does. */
-    async keep(cache: VendorCache) {
-      for (const [key, { expires }] of own) if (expires <= clock.storeTime()) own.delete(key);
-      own.set(cacheKey(cache), cache);
-      await state.change(cacheKey(cache), cache.expires - clock.storeTime() + recordGraceMs, () => ({ ...cache }));
-    },
-    use: (cache: VendorCache) => void own.set(cacheKey(cache), cache),
-    async forget(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string) {
-      const key = keyOf(prompt);
-      if (own.get(key)?.name === name) own.delete(key);
-      await drop(key, name);
-    },
-    part,
-    /** Removes those that this process kept or used, record and all. */
-    async close() {
-      const mine = [...own];
-      own.clear();
-      for (const [, { name, expires }] of mine) if (expires > clock.storeTime()) part(name);
-      await Promise.all(parting);
-      await Promise.all(mine.map(([key, { name }]) => drop(key, name)));
-    },
-  };
-}
 
 /** Asked for; the vendor may grant less. */
 const ttlMs = 3_600_000;
@@ -132,118 +81,161 @@ export interface CacheInUse {
   stored: number;
 }
 
-/** The caches of prompts' beginnings, one for each thread and model that is worth it. */
-export type GoogleCaches = ReturnType<typeof googleCaches>;
-
 /** From how many tokens on the vendor takes a cache, and never below what is worth the trouble; from the fourth generation on it takes none. */
 function leastTokens(model: string): number {
   if (/^gemini-(1|2\.0|[4-9])/.test(model)) return Number.POSITIVE_INFINITY;
   return /^gemini-(2\.5|3)-flash/.test(model) ? 2_048 : 4_096;
 }
 
-export function googleCaches(options: GoogleCachesOptions) {
-  const records = cacheRecords(options);
+/** The caches of prompts' beginnings, one for each thread and model that is worth it. All processes on the store know them. */
+export class GoogleCaches {
+  readonly #options: GoogleCachesOptions;
+  /** Those that this process made, renewed or used: they go when it does. */
+  readonly #own = new Map<string, VendorCache>();
+  readonly #parting = new Set<Promise<unknown>>();
   /** Of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
-  const beginnings = new Map<string, Beginning>();
-  const answered = (prompt: PromptOfThread) => remember(beginnings, keyOf(prompt), beginningOf(prompt), maxRemembered);
-  const build = builder(options, records);
-  const renew = renewer(options, records);
+  readonly #beginnings = new Map<string, Beginning>();
+  /** Key → tokens from which on a cache may be tried again. */
+  readonly #refused = new Map<string, number>();
 
-  async function choose(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
-    const cache = await records.find(prompt);
-    const before = beginnings.get(keyOf(prompt));
-    if (!cache) return before && beginsLike(prompt, before) ? build(prompt, undefined, signal) : undefined;
+  constructor(options: GoogleCachesOptions) {
+    this.#options = options;
+  }
+
+  /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
+  async forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
+    try {
+      return await this.#choose(prompt, signal);
+    } catch {
+      // The store of the records failed: what matters there is said by whoever stores the answer.
+      return undefined;
+    }
+  }
+
+  /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
+  answered(prompt: PromptOfThread): void {
+    remember(this.#beginnings, keyOf(prompt), beginningOf(prompt), maxRemembered);
+  }
+
+  /** The vendor does not know it any more. */
+  async lost(prompt: PromptOfThread, name: string): Promise<void> {
+    // That this prompt had a cache shows that it is worth one.
+    this.answered(prompt);
+    await this.#drop(keyOf(prompt), name);
+  }
+
+  /** Removes those of a thread that is no more, whichever process made them. */
+  async forget(thread: string): Promise<void> {
+    const { state, clock } = this.#options;
+    const all = await listVendorCaches(state, clock.storeTime());
+    const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
+    await Promise.all(gone.map(cache => this.#giveUp(cacheKey(cache), cache.name)));
+  }
+
+  /** Removes those that this process made or used, record and all. */
+  async close(): Promise<void> {
+    const mine = [...this.#own];
+    const now = this.#options.clock.storeTime();
+    for (const [, { name, expires }] of mine) if (expires > now) this.#part(name);
+    await Promise.all(this.#parting);
+    await Promise.all(mine.map(([key, { name }]) => this.#drop(key, name)));
+  }
+
+  async #choose(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
+    const key = keyOf(prompt);
+    const cache = await this.#find(key);
+    const before = this.#beginnings.get(key);
+    if (!cache) return before && beginsLike(prompt, before) ? this.#build(prompt, undefined, signal) : undefined;
     if (!beginsLike(prompt, cache)) {
-      const other = await build(prompt, cache, signal);
+      const other = await this.#build(prompt, cache, signal);
       // A call without the thread's history leaves the cache to those with it; a history that begins otherwise was compacted.
-      if (!other && prompt.contents.length > 0) await giveUp(prompt, cache.name);
+      if (!other && prompt.contents.length > 0) await this.#giveUp(key, cache.name);
       return other;
     }
     const beyond = tokensOf({ systemInstruction: undefined, contents: prompt.contents.slice(cache.messages) });
     // A longer one is made when it has doubled: all of them together cost no more than twice the last.
-    const larger = beyond >= Math.max(cache.tokens, leastTokens(prompt.model)) && (await build(prompt, cache, signal));
+    const isDoubled = beyond >= Math.max(cache.tokens, leastTokens(prompt.model));
+    const larger = isDoubled && (await this.#build(prompt, cache, signal));
     if (larger) return larger;
-    const stored = await renew(cache, signal);
-    records.use(cache);
+    this.#own.set(key, cache);
+    const stored = await this.#renew(cache, signal);
     return { name: cache.name, messages: cache.messages, written: 0, stored };
   }
 
-  async function giveUp(prompt: Pick<PromptOfThread, 'model' | 'thread'>, name: string): Promise<void> {
-    await records.forget(prompt, name);
-    records.part(name);
-  }
-
-  return {
-    /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
-    async forPrompt(prompt: PromptOfThread, signal: AbortSignal) {
-      try {
-        return await choose(prompt, signal);
-      } catch {
-        // The store of the records failed: what matters there is said by whoever stores the answer.
-        return undefined;
-      }
-    },
-    /** The vendor took this prompt: the next one that begins like it is known for another of its thread. */
-    answered,
-    /** The vendor does not know it any more. */
-    async lost(prompt: PromptOfThread, name: string) {
-      // That this prompt had a cache shows that it is worth one.
-      answered(prompt);
-      await records.forget(prompt, name);
-    },
-    /** Removes those of a thread that is no more, whichever process made them. */
-    async forget(thread: string) {
-      const all = await listVendorCaches(options.state, options.clock.storeTime());
-      const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
-      await Promise.all(gone.map(cache => giveUp(cache, cache.name)));
-    },
-    /** Removes those that this process made or used. */
-    close: records.close,
-  };
-}
-
-/** Makes a cache of all of a prompt where that is worth it, and only then gives up the one before. */
-function builder({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
-  /** Key → tokens from which on it may be tried again. */
-  const refused = new Map<string, number>();
-  return async (prompt: PromptOfThread, before: VendorCache | undefined, signal: AbortSignal) => {
+  /** Makes a cache of all of a prompt where that is worth it, and only then gives up the one before. */
+  async #build(prompt: PromptOfThread, before: VendorCache | undefined, signal: AbortSignal) {
+    const { vendor, clock } = this.#options;
     const { thread, model, contents } = prompt;
     const key = keyOf(prompt);
     const tokens = tokensOf(prompt);
-    if (tokens < Math.max(leastTokens(model), refused.get(key) ?? 0)) return undefined;
+    if (tokens < Math.max(leastTokens(model), this.#refused.get(key) ?? 0)) return undefined;
     try {
       const making = withDeadline(clock, patienceMs, both => vendor.create(prompt, both), signal);
       const { keptMs = ttlMs, ...made } = await making;
       const created = clock.storeTime();
       const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
-      await records.keep({ provider, model, thread, ...made, ...facts });
-      if (before) records.part(before.name);
+      await this.#keep(key, { provider, model, thread, ...made, ...facts });
+      if (before) this.#part(before.name);
       const written = made.tokens || tokens;
       return { name: made.name, messages: contents.length, written, stored: (written * keptMs) / 3_600_000 };
     } catch {
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
-      if (refused.size >= maxRemembered) refused.clear();
-      if (!signal.aborted) refused.set(key, tokens * 2);
+      if (!signal.aborted) remember(this.#refused, key, tokens * 2, maxRemembered);
       return undefined;
     }
-  };
-}
+  }
 
-function renewer({ vendor, clock }: GoogleCachesOptions, records: CacheRecords) {
   /** Answers the storage that was bought, in tokens times hours. */
-  return async (cache: VendorCache, signal: AbortSignal): Promise<number> => {
+  async #renew(cache: VendorCache, signal: AbortSignal): Promise<number> {
+    const { vendor, clock } = this.#options;
     const now = clock.storeTime();
     if (now < cache.created + (cache.expires - cache.created) * renewAt) return 0;
     try {
       const kept = await withDeadline(clock, patienceMs, both => vendor.renew(cache.name, both), signal);
       const expires = now + (kept ?? ttlMs);
-      await records.keep({ ...cache, created: now, expires });
+      await this.#keep(cacheKey(cache), { ...cache, created: now, expires });
       return (cache.tokens * (expires - cache.expires)) / 3_600_000;
     } catch {
       // Where it is gone the request will say so; else it lasts as long as it was to.
       return 0;
     }
-  };
+  }
+
+  /** The cache of a thread and model, while it lives. */
+  async #find(key: string): Promise<VendorCache | undefined> {
+    const cache = readVendorCache(await this.#options.state.get(key));
+    const now = this.#options.clock.storeTime();
+    return cache && isCacheName(cache.name) && now < cache.expires - graceMs ? cache : undefined;
+  }
+
+  async #keep(key: string, cache: VendorCache): Promise<void> {
+    const { state, clock } = this.#options;
+    for (const [other, { expires }] of this.#own) if (expires <= clock.storeTime()) this.#own.delete(other);
+    this.#own.set(key, cache);
+    await state.change(key, cache.expires - clock.storeTime() + recordGraceMs, () => ({ ...cache }));
+  }
+
+  async #giveUp(key: string, name: string): Promise<void> {
+    await this.#drop(key, name);
+    this.#part(name);
+  }
+
+  async #drop(key: string, name: string): Promise<void> {
+    if (this.#own.get(key)?.name === name) this.#own.delete(key);
+    // Another process may have made a new one meanwhile.
+    const dropping = this.#options.state.change(key, recordGraceMs, now => (now?.name === name ? undefined : now));
+    // A record that stays leads to one more "not found" at the most.
+    await dropping.catch(() => undefined);
+  }
+
+  /** Removes it at the vendor, without waiting for it. */
+  #part(name: string): void {
+    const { vendor, clock } = this.#options;
+    // A vendor that does not answer drops it by itself when its time is over.
+    const gone = withDeadline(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
+    this.#parting.add(gone);
+    void gone.finally(() => this.#parting.delete(gone));
+  }
 }
 
 /** What a request of the Gemini interface says before its newest message, in the vendor's own words. */

@@ -88,8 +88,8 @@ export const google = keyedProvider({
     const model = (id: string, fetch: Fetch) =>
       createGoogle({ apiKey, baseURL: baseUrl, fetch: withFewHops(fetch) }).languageModel(id);
     const wanted = settings.cache !== 'off' && context;
-    const { cachedContents, googleCaches } = await import('./context-cache.ts');
-    const caches = wanted ? googleCaches({ vendor: cachedContents(access), ...wanted }) : undefined;
+    const { cachedContents, GoogleCaches } = await import('./context-cache.ts');
+    const caches = wanted ? new GoogleCaches({ vendor: cachedContents(access), ...wanted }) : undefined;
     const speaking = (id: string) =>
       caches && id.startsWith('gemini-') ? cachedModel(caches, id, fetch => model(id, fetch)) : model(id, answerFetch);
     return {
@@ -105,8 +105,6 @@ export const google = keyedProvider({
       // How often and how much it searches, the vendor decides alone.
       vendorTools: searchTool('google.google_search', undefined, 'google_search'),
       usesIn: googleUses,
-      // Instructions stand beside the conversation there, never in it.
-      tailRole: () => 'user',
       imageLimits: () => ({ max: 900, bytes: 18_000_000, allBytes: 18_000_000, types: seenTypes }),
       list: signal => googleList(access, signal),
       async countTokens({ id }, call) {

@@ -80,9 +80,8 @@ export const moonshot = keyedProvider({
       },
       providerOptions: params => ({ moonshot: { ...thinking(params), ...caching(params, hour), ...search(params) } }),
       usesIn: passedUse,
-      // Only documents are known to be taken as system messages; instructions after the conversation are not.
       sendsStrings: () => true,
-      tailRole: () => 'user',
+      // Nothing else after the conversation is known to be taken so.
       documentRole: 'system',
       echoesThoughts: 'required',
       list: signal => liveList(access, signal),

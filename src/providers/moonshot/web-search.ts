@@ -1,6 +1,6 @@
 import type * as sdk from '@ai-sdk/provider';
 import { isAppError } from '../../core/errors.ts';
-import { parsedJson, recordIn, recordsIn, textIn } from '../../core/json.ts';
+import { parsedJson, recordIn, textIn } from '../../core/json.ts';
 import { usePart } from '../../models/fees.ts';
 import { badUpstream } from '../../models/resilience/errors.ts';
 import { chatUsage } from '../shared/openai-dialect.ts';
@@ -62,7 +62,7 @@ export const searchingModel = (model: sdk.LanguageModelV4, formula: MoonshotForm
     const allowance = allowanceOf(options);
     if (!allowance) return model.doStream(options);
     const means = allowance.formula ? await formulaMeans(formula, options) : builtIn;
-    const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }), includeRawChunks: true };
+    const searching = { ...options, ...(means.tools.length > 0 && { tools: means.tools }) };
     const first = await model.doStream(searching);
     const quiet = allowance.formula
       ? { ...searching, toolChoice: { type: 'none' as const } }
@@ -146,7 +146,7 @@ async function* conversation(
   let usage: Usage | undefined;
   for (const warning of [note, means.note]) if (warning !== undefined) yield warned(warning);
   for (let round = 0; ; round++) {
-    const said: Round = { text: '', reasoning: '', calls: [], kinds: new Map() };
+    const said: Round = { text: '', reasoning: '', calls: [] };
     yield* forwarded(stream, said, round, means);
     const { finish, calls } = said;
     // A stream that broke off has no end; the reader of the stream knows what that means.
@@ -190,8 +190,6 @@ interface Round {
   text: string;
   reasoning: string;
   calls: sdk.LanguageModelV4ToolCall[];
-  /** By call id: what kind of tool the vendor says it is. */
-  kinds: Map<string, string>;
   finish?: Extract<Part, { type: 'finish' }>;
 }
 
@@ -205,7 +203,6 @@ async function* forwarded(stream: Stream, said: Round, round: number, means: Mea
       if (!means.isOwn(part.toolName)) throw badUpstream(`The model called "${part.toolName}", which is no tool here.`);
       said.calls.push(part);
     } else if (part.type === 'raw') {
-      takeKinds(part.rawValue, said.kinds);
       // That it began; its counts are added up with those of the other rounds.
       if (round === 0) yield { type: 'raw', rawValue: {} };
     } else if (part.type === 'stream-start') {
@@ -216,17 +213,9 @@ async function* forwarded(stream: Stream, said: Round, round: number, means: Mea
   }
 }
 
-/** The adapter calls every tool a function; the vendor wants its own word back. */
-function takeKinds(chunk: unknown, kinds: Map<string, string>): void {
-  for (const { delta } of recordsIn(recordIn(chunk).choices)) {
-    for (const { id, type } of recordsIn(recordIn(delta).tool_calls))
-      if (typeof id === 'string' && typeof type === 'string') kinds.set(id, type);
-  }
-}
-
-/** The assistant's message as it came, and each call answered. */
+/** The assistant's message as it came, and each call answered. The adapter calls every tool a function; the vendor wants its own word back. */
 function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }: Means): sdk.LanguageModelV4Message[] {
-  const { text, reasoning, calls, kinds } = said;
+  const { text, reasoning, calls } = said;
   const own = (fields: sdk.JSONObject) => (isBuiltIn ? { providerOptions: { openaiCompatible: fields } } : {});
   return [
     {
@@ -239,7 +228,7 @@ function exchanged(said: Round, texts: readonly string[], { charged: isBuiltIn }
           toolCallId,
           toolName,
           input,
-          ...own({ type: kinds.get(toolCallId) ?? 'builtin_function' }),
+          ...own({ type: 'builtin_function' }),
         })),
       ],
     },

@@ -94,7 +94,6 @@ export const ollama = defineProvider({
       },
       // The window that the prompt was made for: a smaller one would cut it, a larger one takes memory for nothing.
       providerOptions: params => ({ ollama: { num_ctx: params.model.window, ...thinkOption(params) } }),
-      tailRole: () => 'user',
       echoesThoughts: 'wanted',
       list: createOllamaList(server, firstCount(Number(settings.numCtx)) ?? defaultWindow, cloud),
     };

@@ -124,9 +124,7 @@ export async function connectChatServer(
   return {
     languageModel: ({ id }) => withThoughtsApart(withLooseSchemas(vendor.chatModel(id), vendorName)),
     providerOptions: params => ({ [vendorName]: effortOption(params) }),
-    // Chat templates often refuse instructions after the conversation.
     sendsStrings: () => true,
-    tailRole: () => 'user',
     list: signal => list({ ...server, fetch: address.fetch }, signal),
     remark: async () => address.remark('The base address'),
   };

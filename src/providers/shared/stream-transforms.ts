@@ -33,6 +33,16 @@ export const adjustedModel = (
   adjust: (options: CallOptions) => CallOptions,
 ): sdk.LanguageModelV4 => streamingModel(model, options => model.doStream(adjust(options)));
 
+/** The same model, whose refusals become what `told` makes of them. */
+export const withErrors = (model: sdk.LanguageModelV4, told: (error: unknown) => unknown): sdk.LanguageModelV4 =>
+  streamingModel(model, async options => {
+    try {
+      return await model.doStream(options);
+    } catch (error) {
+      throw told(error);
+    }
+  });
+
 /** The same model, each of whose streams goes through a transform of its own. */
 export const transformedModel = (
   model: sdk.LanguageModelV4,

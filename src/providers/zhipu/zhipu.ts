@@ -10,15 +10,14 @@ import { vendorJson } from '../shared/http.ts';
 import { withSchemaInPrompt } from '../shared/json-schema.ts';
 import { liveList } from '../shared/list-models.ts';
 import { chatPackage } from '../shared/openai-dialect.ts';
-import { adjustedModel, mappedParts } from '../shared/stream-transforms.ts';
+import { mappedParts } from '../shared/stream-transforms.ts';
 import { switchedThinking, withoutForcedChoice } from '../shared/thinking.ts';
 
 /**
  * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
  */
-export function zhipuModel(model: LanguageModelV4, engine: string): LanguageModelV4 {
-  const asking = adjustedModel(model, options => ({ ...options, includeRawChunks: true }));
-  return mappedParts(asking, ({ providerOptions }) => {
+export const zhipuModel = (model: LanguageModelV4, engine: string): LanguageModelV4 =>
+  mappedParts(model, ({ providerOptions }) => {
     const search = { kind: 'web_search', amount: 1, of: engine } as const;
     // Hits may come in several chunks; they are of one search.
     let searched = false;
@@ -32,7 +31,6 @@ export function zhipuModel(model: LanguageModelV4, engine: string): LanguageMode
       return [usePart(search), ...parts];
     };
   });
-}
 
 const sourcesOf = (chunk: unknown): LanguageModelV4StreamPart[] =>
   hitsOf(recordIn(chunk).web_search).map(({ title, url, snippet, date }) => ({
@@ -84,7 +82,6 @@ export const zhipu = keyedProvider({
       providerOptions: params => ({ zhipu: { ...thinking(params), ...search(params, engine) } }),
       usesIn: passedUse,
       sendsStrings: () => true,
-      tailRole: () => 'user',
       echoesThoughts: 'wanted',
       list: signal => liveList(access, signal),
     };
