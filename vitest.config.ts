@@ -3,13 +3,6 @@ import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Tests that start programs, browsers and daemons of their own, or look at a whole process: each file gets its own process. */
-const alone = [
-  'test/app/*.test.ts',
-  ...['cli', 'deploy', 'e2e', 'scripts', 'server/proxy', 'support'].map(folder => `test/${folder}/**/*.test.ts`),
-  ...['dashboard/browser', 'mcp/malformed', 'odd-clients'].map(name => `test/server/${name}.test.ts`),
-];
-
 /** Files that take much longer than their size lets expect: begun last, they would be waited for with nothing else to do. */
 const long = [
   'calls/ask/window-property',
@@ -21,14 +14,15 @@ const long = [
   'e2e/workflow-after-kill',
 ].map(name => `/test/${name}.test.ts`);
 
-/** Vitest's own order, by what each file took before or else by its size, with the long ones of each project first. */
+/** These mostly wait for programs, browsers and daemons that they start, while other files compute. */
+const starting = /\/test\/(?:cli|deploy|e2e|scripts|server\/proxy)\//;
+
+/** Vitest's own order, by what each file took before or else by its size, with the long ones first. */
 class LongFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification) => (long.some(name => moduleId.endsWith(name)) ? 0 : 1);
-    const sorted = await super.sort(files);
-    const projects = [...new Set(sorted.map(({ project }) => project))];
-    const place = (file: TestSpecification) => projects.indexOf(file.project);
-    return sorted.toSorted((a, b) => place(a) - place(b) || rank(a) - rank(b));
+    const rank = ({ moduleId }: TestSpecification) =>
+      long.some(name => moduleId.endsWith(name)) ? 0 : starting.test(moduleId) ? 1 : 2;
+    return (await super.sort(files)).toSorted((a, b) => rank(a) - rank(b));
   }
 }
 
@@ -47,11 +41,10 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     // Programs of the tests are started hundreds of times; so Node reads each of their files as source but once.
     env: { NODE_COMPILE_CACHE: join(tmpdir(), 'node-compile-cache') },
-    projects: [
-      // Real hosts are downloaded and run by `npm run test:hosts` only.
-      { extends: true, test: { name: 'alone', include: alone, exclude: ['test/e2e/hosts/**'] } },
-      // Nothing in src keeps state in a module but what it read once: files of these share a worker, and what it loaded.
-      { extends: true, test: { name: 'shared', include: ['test/**/*.test.ts'], exclude: alone, isolate: false } },
-    ],
+    include: ['test/**/*.test.ts'],
+    // Real hosts are downloaded and run by `npm run test:hosts` only.
+    exclude: ['test/e2e/hosts/**'],
+    // Nothing in src keeps state in a module but what it read once: files share a worker, and what it loaded.
+    isolate: false,
   },
 });
