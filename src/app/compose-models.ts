@@ -22,7 +22,7 @@ import { moonshot } from '../providers/moonshot/moonshot.ts';
 import { accountOf, createDocumentLibrary } from '../providers/shared/document-library.ts';
 import { ownEndpoints } from '../providers/shared/self-hosted.ts';
 import { createZhipuWebSearch, searchEngineOf, zhipu } from '../providers/zhipu/zhipu.ts';
-import { createKeptTexts } from '../storage/shared-state.ts';
+import { createKeptText } from '../storage/shared-state.ts';
 import type { ProcessEnvironment } from './compose-front.ts';
 import { type AppConfig, providerSetup } from './settings.ts';
 
@@ -53,7 +53,8 @@ export async function composeModels(
   const own = ownEndpoints(config.endpoints, known, window, overlay);
   const { files, warnings } = await readModelFiles(values, readIfPresent);
   const deployments = [...deploymentsIn(files), vendors.azure?.deployments ?? ''].join(',');
-  const kept = isPrivate ? undefined : createKeptTexts({ folder: join(config.home, 'cache'), random: context.random });
+  const keptFacts = join(config.home, 'cache', 'models-dev.json');
+  const kept = isPrivate ? undefined : createKeptText(keptFacts, context.random);
   const { wrong, ...atOnce } = concurrency(values);
   const warn = (where: string, message: string) => context.emit({ type: 'warning', where, message });
   for (const entry of wrong)

@@ -191,10 +191,10 @@ export interface SharedState {
   ): Promise<JsonObject | undefined>;
 }
 
-/** Texts that outlast the process, by name: for what could be had again, such as facts about models. */
-export interface KeptTexts {
+/** A text that outlasts the process: for what could be had again, such as facts about models. */
+export interface KeptText {
   /** Undefined when there is none, or it can't be read. */
-  read(name: string): Promise<string | undefined>;
+  read(): Promise<string | undefined>;
   /** As a whole or not at all. Rejects when it can't be written. */
-  write(name: string, text: string): Promise<void>;
+  write(text: string): Promise<void>;
 }

@@ -220,6 +220,9 @@ export interface SpendRow extends Omit<SpendEntry, 'id' | 'at' | 'costUsd' | 'at
   tries?: TriesByHour;
 }
 
+/** Milliseconds of a day. */
+export const dayMs = 86_400_000;
+
 /** The day of the ledger that a time belongs to. */
 export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
 

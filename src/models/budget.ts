@@ -4,7 +4,7 @@ import { answerTokens, type Candidate, type ModelInfo } from '../core/model.ts';
 import { mostThatFit } from '../core/text.ts';
 import type { AttemptRecord } from '../core/thread.ts';
 import { estimateTokens, imageTokens, tokenFactor, tokensPerMessage } from '../core/tokens.ts';
-import { addUsage, dollars, noUsage, ratesFor, roundedUsd, type SpendUsed, type Usage } from '../core/usage.ts';
+import { addUsage, dayMs, dollars, noUsage, ratesFor, roundedUsd, type SpendUsed, type Usage } from '../core/usage.ts';
 import type { ModelQuestion, Waste, WebSearch } from './ask-model.ts';
 import { feeRate, searchBound } from './fees.ts';
 import { budgetFor } from './provider.ts';
@@ -217,8 +217,6 @@ export function callLimit(perRequest: number | undefined, asked: unknown): CallL
   if (wanted !== undefined && wanted <= (perRequest ?? wanted)) return { usd: wanted, name: 'max_cost_usd' };
   return perRequest === undefined ? undefined : { usd: perRequest, name: 'MAX_COST_PER_REQUEST' };
 }
-
-const dayMs = 24 * 3_600_000;
 
 /** What to do where a limit leaves too little. */
 const limitAdvice: Readonly<Record<BudgetHeadroom['name'], string>> = {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { JsonObject } from '../core/json.ts';
-import type { SharedState } from '../core/ports.ts';
+import type { Clock, SharedState } from '../core/ports.ts';
 
 export interface VendorFile {
   id: string;
@@ -63,10 +63,12 @@ const prefix = 'cache/';
 export const cacheKey = ({ provider, model, thread }: Pick<VendorCache, 'provider' | 'model' | 'thread'>): string =>
   `${prefix}${provider}/${model}/${thread}`;
 
-/** All caches that processes on this store have at vendors, the newest first. */
-export async function listVendorCaches(state: SharedState, now: number): Promise<VendorCache[]> {
+/** All caches that processes on this store have at vendors, the newest first, with times of day. */
+export async function listVendorCaches(state: SharedState, clock: Clock): Promise<VendorCache[]> {
+  const [now, ahead] = [clock.storeTime(), clock.now() - clock.storeTime()];
   const found = [...(await state.list(prefix)).values()].flatMap(value => readVendorCache(value) ?? []);
-  return found.filter(cache => cache.expires > now).sort((a, b) => b.created - a.created);
+  const kept = found.filter(cache => cache.expires > now).sort((a, b) => b.created - a.created);
+  return kept.map(cache => ({ ...cache, created: cache.created + ahead, expires: cache.expires + ahead }));
 }
 
 /** Undefined for what another program wrote there. */

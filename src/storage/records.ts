@@ -5,7 +5,7 @@ import type { Job } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject } from '../core/json.ts';
 import type { Compaction, ExchangeEnd, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import type { SpendEntry, SpendHold, SpendRow, SpendUsed } from '../core/usage.ts';
-import { addTries, dayOf, feesUsd, spendTotal } from '../core/usage.ts';
+import { addTries, dayMs, dayOf, feesUsd, spendTotal } from '../core/usage.ts';
 import type { JobEnd, ListQuery, Lookup, ThreadChange } from './store.ts';
 
 export function refuseExistingJob(id: JobId): never {
@@ -20,8 +20,6 @@ export const endedJob = (job: Job, { thread = job.thread, ...end }: JobEnd): Job
 
 /** Sums of dollars are off by less than this. */
 export const rounding = 1e-9;
-
-const dayMs = 24 * 3_600_000;
 
 /** The day that many days before a time. */
 export const daysBefore = (now: number, days: number): string => dayOf(now - days * dayMs);
@@ -58,7 +56,7 @@ export const withoutThread = ({ thread: _thread, tries: _tries, ...row }: SpendR
 export type GoneLookup = Extract<Lookup<never>, { state: 'expired' | 'deleted' }>;
 
 /** How long an id is remembered after its thread went. */
-export const tombstoneLifeMs = 90 * 86_400_000;
+export const tombstoneLifeMs = 90 * dayMs;
 
 const notLiveNext = 'Begin a new thread: this one takes no more turns.';
 

@@ -1,53 +1,40 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname } from 'node:path';
 import { createQueue, remember } from '../core/concurrency.ts';
-import { bugError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
-import type { Clock, KeptTexts, Random, SharedState } from '../core/ports.ts';
-import { dayOf, type SpendLedger } from '../core/usage.ts';
+import type { Clock, KeptText, Random, SharedState } from '../core/ports.ts';
+import { dayMs, dayOf, type SpendLedger } from '../core/usage.ts';
 import { refuseContended } from './records.ts';
 import type { Lookup, Store } from './store.ts';
-
-const dayMs = 86_400_000;
-
-const namePattern = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 
 /** Nothing that is kept here comes near it; a file that does is not ours. */
 const maxBytes = 32 * 1_048_576;
 
-/** Texts as files of one folder, which is made with the first of them. Only the operator may read them. */
-export function createKeptTexts({ folder, random }: { folder: string; random: Random }): KeptTexts {
-  const pathOf = (name: string) => {
-    if (!namePattern.test(name)) throw bugError(`Invalid name "${name}" for a stored text.`);
-    return join(folder, name);
-  };
-  return {
-    async read(name) {
-      const path = pathOf(name);
-      try {
-        const { size } = await stat(path);
-        return size > maxBytes ? undefined : await readFile(path, 'utf8');
-      } catch {
-        // Not there, or not readable: it can be had again.
-        return undefined;
-      }
-    },
-    async write(name, text) {
-      const path = pathOf(name);
-      await mkdir(folder, { recursive: true, mode: 0o700 });
-      // Another process may read or write it now: it sees the old text or the new one, never half of one.
-      const draft = `${path}.${random.uuid()}.tmp`;
-      try {
-        await writeFile(draft, text, { mode: 0o600 });
-        await rename(draft, path);
-      } catch (error) {
-        await rm(draft, { force: true });
-        throw error;
-      }
-    },
-  };
-}
+/** A text as a file, which is made with its directory. Only the operator may read it. */
+export const createKeptText = (file: string, random: Random): KeptText => ({
+  async read() {
+    try {
+      const { size } = await stat(file);
+      return size > maxBytes ? undefined : await readFile(file, 'utf8');
+    } catch {
+      // Not there, or not readable: it can be had again.
+      return undefined;
+    }
+  },
+  async write(text) {
+    await mkdir(dirname(file), { recursive: true, mode: 0o700 });
+    // Another process may read or write it now: it sees the old text or the new one, never half of one.
+    const draft = `${file}.${random.uuid()}.tmp`;
+    try {
+      await writeFile(draft, text, { mode: 0o600 });
+      await rename(draft, file);
+    } catch (error) {
+      await rm(draft, { force: true });
+      throw error;
+    }
+  },
+});
 
 const maxTries = 200;
 

@@ -13,7 +13,7 @@ import type { ModelInfo } from '../../core/model.ts';
 import { safeCut } from '../../core/text.ts';
 import type { ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
-import { type AssistantPart, append } from './repair-history.ts';
+import { type AssistantPart, append, freeId } from './repair-history.ts';
 
 /** All that a model says in one attempt, in its order, as it is to stand in the next question. */
 export type ReplyAccumulator = ReturnType<typeof createReplyAccumulator>;
@@ -57,7 +57,9 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
           return takeText(part);
         case 'tool-call': {
           if (part.providerExecuted) return;
-          const call = { id: freeId(part.toolCallId, said), name: part.toolName, ...argumentsOf(part.input) };
+          // Vendors answer a call by its id; a server that gives none, or the same one twice, gets ids of ours.
+          const taken = new Set(said.map(each => (each.type === 'call' ? each.id : '')));
+          const call = { id: freeId(part.toolCallId, taken), name: part.toolName, ...argumentsOf(part.input) };
           return void said.push({ type: 'call', ...call, ...factsOf(part.providerMetadata) });
         }
       }
@@ -71,13 +73,6 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
       }),
     calls: () => said.filter(({ type }) => type === 'call').length,
   };
-}
-
-/** Vendors answer a call by its id; a server that gives none, or the same one twice, gets ids of ours. */
-function freeId(id: string, said: readonly SaidPart[]): string {
-  const taken = new Set(said.map(part => (part.type === 'call' ? part.id : '')));
-  if (id !== '' && !taken.has(id)) return id;
-  for (let number = said.length; ; number++) if (!taken.has(`call_${number}`)) return `call_${number}`;
 }
 
 const maxPartialLength = 20_000;

@@ -3,7 +3,7 @@ import { orAbort } from '../../core/concurrency.ts';
 import { asError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Message } from '../../core/message.ts';
 import type { Candidate, ModelInfo } from '../../core/model.ts';
-import type { Clock, Emit, SharedState } from '../../core/ports.ts';
+import type { Emit, SharedState } from '../../core/ports.ts';
 import type { CallLimits, ModelQuestion } from '../ask-model.ts';
 import { capabilitiesOf, modelsAdvice, settingFor, unknownNames } from '../catalogue/capabilities.ts';
 import type { ConfiguredProvider, Connections } from '../catalogue/connections.ts';
@@ -17,7 +17,7 @@ import { createResilience } from '../resilience/policy.ts';
 import { candidatesFor } from '../routing/explain.ts';
 import type { Resolution } from '../routing/resolve.ts';
 import { createRestrictions, isRestriction, type ModelRequest, type RoutingPolicy } from '../routing/roster.ts';
-import { listVendorCaches, type VendorCache } from '../vendor-services.ts';
+import { listVendorCaches } from '../vendor-services.ts';
 import { callOf, createAskModel } from './call.ts';
 import type { AskModelParts } from './call-context.ts';
 import { toPrompt } from './messages.ts';
@@ -172,12 +172,12 @@ export function createModelService(options: ModelServiceOptions) {
     balance: async (providerId: string, signal: AbortSignal) => (await connection(providerId)).balance?.(signal),
     /** Has vendors drop what they keep for a thread that was removed, without waiting for them. */
     async forget(thread: string) {
-      const all = state ? await listVendorCaches(state, clock.storeTime()) : [];
+      const all = state ? await listVendorCaches(state, clock) : [];
       const keepers = new Set(all.filter(cache => cache.thread === thread).map(({ provider }) => provider));
       await Promise.all([...keepers].map(async provider => (await connection(provider)).forget?.(thread)));
     },
     /** What is kept at vendors for the threads of this store, by whichever process; nothing where there is no shared state. */
-    caches: async () => (state ? shownCaches(state, clock) : []),
+    caches: async () => (state ? listVendorCaches(state, clock) : []),
     /** Before the store closes: resolves once other processes can learn what this one found out, and vendors keep nothing for it. */
     async close() {
       sources.close();
@@ -287,11 +287,4 @@ function survey(policy: RoutingPolicy, providers: readonly ConfiguredProvider[],
       return Promise.all(listed.map(stateOf));
     },
   };
-}
-
-/** With times of day. */
-async function shownCaches(state: SharedState, clock: Clock): Promise<VendorCache[]> {
-  const ahead = clock.now() - clock.storeTime();
-  const found = await listVendorCaches(state, clock.storeTime());
-  return found.map(cache => ({ ...cache, created: cache.created + ahead, expires: cache.expires + ahead }));
 }

@@ -139,17 +139,18 @@ function answering(
 function soundCall(part: LanguageModelV4ToolCallPart, used: ReadonlySet<string>, signer: string) {
   // Some vendors put dots and colons into ids and want them back; Anthropic refuses them.
   const plain = signer === 'anthropic' ? part.toolCallId.replace(/[^a-zA-Z0-9_-]/g, '_') : part.toolCallId;
-  const toolCallId = freeId(plain.slice(0, maxLength) || 'call', used);
+  const toolCallId = freeId(plain, used);
   const toolName = part.toolName.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, maxLength) || 'unknown';
   const input = isRecord(part.input) ? part.input : {};
   if (toolCallId === part.toolCallId && toolName === part.toolName && input === part.input) return part;
   return { ...part, toolCallId, toolName, input };
 }
 
-function freeId(id: string, used: ReadonlySet<string>): string {
+/** The id, as far as vendors take it, or one like it that is not used yet. */
+export function freeId(id: string, used: ReadonlySet<string>): string {
   for (let number = 1; ; number++) {
     const mark = number === 1 ? '' : `_${number}`;
-    const free = `${id.slice(0, maxLength - mark.length)}${mark}`;
+    const free = `${(id || 'call').slice(0, maxLength - mark.length)}${mark}`;
     if (!used.has(free)) return free;
   }
 }

@@ -4,7 +4,7 @@ import { isRecord } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { efforts } from '../../core/model.ts';
 import type { ExchangeRecord, Random } from '../../core/ports.ts';
-import type { AskModel, ModelAnswer, ModelQuestion } from '../ask-model.ts';
+import type { AskModel, ModelAnswer, ModelQuestion, ToolSpec } from '../ask-model.ts';
 import type { ModelService } from './models.ts';
 
 /** Whose call it is now, and who wants to hear the answer as it comes. */
@@ -50,51 +50,22 @@ function withoutMaskedFacts({ said, ...message }: Message): Message {
   return { ...message, said: whole };
 }
 
-const object = z.record(z.string(), z.json());
-const vendor = z.record(z.string(), object).optional();
+/** The log has what Polylogue wrote; `missing` alone stands in the place of what was removed since. */
+function isKept(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return true;
+  const isRemoved = 'missing' in value && typeof value.missing === 'string' && Object.keys(value).length === 1;
+  return !isRemoved && Object.values(value).every(isKept);
+}
 
-const part = z.discriminatedUnion('type', [
-  z.object({ type: z.literal('text'), text: z.string() }),
-  z.object({ type: z.literal('image'), mediaType: z.string(), data: z.instanceof(Uint8Array) }),
-]);
-
-const saidPart = z.discriminatedUnion('type', [
-  z.object({ type: z.enum(['text', 'thought']), text: z.string(), vendor }),
-  z.object({
-    type: z.literal('call'),
-    id: z.string(),
-    name: z.string(),
-    args: object,
-    broken: z.string().optional(),
-    vendor,
-  }),
-]);
-
-const message = z.object({
-  role: z.enum(['system', 'user', 'assistant']),
-  section: z.enum(['preamble', 'turn', 'tail']),
-  parts: z.array(part),
-  cacheMark: z.boolean().optional(),
-  document: z.boolean().optional(),
-  said: z.array(saidPart).optional(),
-  results: z
-    .array(z.object({ id: z.string(), name: z.string(), text: z.string(), failed: z.boolean().optional() }))
-    .optional(),
-});
-
-const tool = z.object({
-  name: z.string(),
-  description: z.string(),
-  inputSchema: z.object({ type: z.literal('object') }).catchall(z.json()),
-});
+const isMessage = (value: unknown): boolean => isRecord(value) && Array.isArray(value.parts) && isKept(value);
 
 const question = z.object({
-  messages: z.array(message).min(1),
+  messages: z.array(z.custom<Message>(isMessage)).min(1),
   maxOutputTokens: z.number(),
   temperature: z.number().optional(),
   effort: z.enum(efforts).optional(),
   thinkingBudget: z.number().optional(),
-  tools: z.array(tool).optional(),
+  tools: z.array(z.custom<ToolSpec>(tool => isRecord(tool) && isKept(tool))).optional(),
   toolChoice: z.literal('none').optional(),
   topP: z.number().optional(),
   program: z.custom<NonNullable<ModelQuestion['program']>>(isRecord).optional(),

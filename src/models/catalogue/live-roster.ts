@@ -4,7 +4,7 @@ import { byPriority } from '../routing/eligible-models.ts';
 import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import { type Roster, strangerScore } from '../routing/roster.ts';
 import { type ConfiguredProvider, isListed, missingNames } from './connections.ts';
-import { overlayListing, revived } from './overlay.ts';
+import { atHand, revived } from './overlay.ts';
 import type { Listing, Listings } from './vendor-lists.ts';
 
 export interface LiveRosterParts {
@@ -103,35 +103,48 @@ function namedBy(live: readonly LiveModel[] = []): (names: readonly string[]) =>
   return names => silent || names.some(name => named.has(keyOf(name)));
 }
 
+/** What a list tells of each model, and those models for chats in it that nobody knew of this provider. */
+function readListing(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]) {
+  const facts = new Map(live.map(model => [model.id, model]));
+  const own = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
+  const isNew = ({ id }: LiveModel) => !own.has(id) && !own.has(id.replace(/:latest$/, ''));
+  return { facts, added: [...facts.values()].filter(model => isChatId(model.id) && isNew(model)) };
+}
+
 /**
  * A vendor's own list, which is believed: what it does not name, under no date or alias either, is asked by name alone. What it names
  * anew is there to be asked for by name, what it tells counts, and what it still names on the day of its announced end, or
  * later, has not ended.
  */
 function listed(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[], at = 0): ModelInfo[] {
-  const own = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
-  const reported = new Map(live.map(model => [model.id, model]));
+  const { facts, added } = readListing(models, provider, live);
   const isNamed = namedBy(live);
-  return overlayListing(models, { provider, models: live, exhaustive: false }).map(model => {
+  const known = models.map(model => {
+    const told = facts.get(model.id);
     if (model.provider !== provider) return model;
-    const facts = reported.get(model.id);
-    if (!facts) return isNamed([model.id, ...model.aliases]) ? model : { ...model, unlisted: true as const };
-    const ended = at >= Date.parse(model.life?.retired ?? '');
-    if (own.has(model.id)) return withEfforts(ended ? revived(model) : model, facts);
-    const { id, window, score } = model;
-    const like = makerOf(id) === '' ? undefined : sameElsewhere(models, id);
-    const known =
-      like && plainModel({ ...like, provider, id, aliases: [], score, status: 'active', life: undefined, window });
-    const { input = known?.input ?? model.input } = facts;
-    const told = {
-      ...(known ?? model),
-      input,
-      ...(facts.price && { price: facts.price }),
-      ...(facts.maxOutput && { maxOutput: Math.min(facts.maxOutput, halfOf(window)) }),
-      ...(facts.window === undefined && { windowAssumed: true }),
-    };
-    return withEfforts(told, facts);
+    if (!told) return isNamed([model.id, ...model.aliases]) ? model : { ...model, unlisted: true as const };
+    const { window = model.window } = told;
+    const current = at >= Date.parse(model.life?.retired ?? '') ? revived(model) : model;
+    return withEfforts({ ...current, window, maxOutput: Math.min(model.maxOutput, window) }, told);
   });
+  return [...known, ...added.map(told => newlyListed(models, provider, told))];
+}
+
+/** A model that a vendor names anew: like the one of its maker, where the name tells that. */
+function newlyListed(models: readonly ModelInfo[], provider: string, told: LiveModel): ModelInfo {
+  const { id, window = assumed.window } = told;
+  const like = makerOf(id) === '' ? undefined : sameElsewhere(models, id);
+  const { maxOutput } = like ?? { maxOutput: Math.min(assumed.maxOutput, window) };
+  const own = { provider, id, window, aliases: [], score: strangerScore, status: 'active', life: undefined } as const;
+  const model = plainModel({
+    ...like,
+    ...own,
+    maxOutput: told.maxOutput ? Math.min(told.maxOutput, halfOf(window)) : maxOutput,
+    ...(told.input && { input: told.input }),
+    ...(told.price && { price: told.price }),
+    ...(told.window === undefined && { windowAssumed: true }),
+  });
+  return withEfforts(model, told);
 }
 
 /** With the efforts that the vendor tells; a budget in tokens says more. */
@@ -142,17 +155,20 @@ function withEfforts(model: ModelInfo, { reasoning, efforts }: LiveModel): Model
 
 /** What the server has, and nothing else of this provider; with what it tells of each. */
 function served(models: readonly ModelInfo[], provider: string, live: readonly LiveModel[]): ModelInfo[] {
-  const reported = new Map(live.map(model => [model.id, model]));
-  const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
-  return overlayListing(models, { provider, models: live, exhaustive: true }).map(model => {
-    const facts = model.provider === provider ? reported.get(model.id) : undefined;
-    if (!facts) return model;
-    const { input = model.input, reasoning = model.reasoning } = facts;
-    // Of a model that merely thinks nothing is known but that this can be switched.
-    const efforts = known.has(model.id) ? model.efforts : (['none', 'high'] as const);
-    const maxOutput = Math.min(facts.maxOutput ?? model.maxOutput, halfOf(model.window));
-    return { ...model, input, reasoning, efforts: reasoning ? efforts : [], maxOutput };
+  const { facts, added } = readListing(models, provider, live);
+  const withFacts = (model: ModelInfo, told: LiveModel): ModelInfo => {
+    const { window = model.window, input = model.input, reasoning = model.reasoning } = told;
+    const maxOutput = Math.min(told.maxOutput ?? model.maxOutput, halfOf(window));
+    return { ...model, window, input, reasoning, efforts: reasoning ? model.efforts : [], maxOutput };
+  };
+  const known = models.flatMap(model => {
+    const told = facts.get(model.id);
+    if (model.provider !== provider) return model;
+    return told ? withFacts(model, told) : facts.has(`${model.id}:latest`) ? model : [];
   });
+  // Of a model that merely thinks nothing is known but that this can be switched.
+  const plain = { ...atHand, provider, efforts: ['none', 'high'] } as const;
+  return [...known, ...added.map(told => withFacts(plainModel({ ...plain, id: told.id }), told))];
 }
 
 function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {

@@ -1,6 +1,7 @@
 import { isAppError } from '../../core/errors.ts';
 import { efforts, type ModelInfo } from '../../core/model.ts';
-import type { KeptTexts } from '../../core/ports.ts';
+import type { KeptText } from '../../core/ports.ts';
+import { dayMs, dayOf } from '../../core/usage.ts';
 import type { ProviderDefinition, ProviderSettings } from '../provider.ts';
 import { eligibleModels } from '../routing/eligible-models.ts';
 import { candidatesFor, explainRoute } from '../routing/explain.ts';
@@ -144,7 +145,7 @@ export interface SourceOptions {
   /** The operator's files about models; later ones win over all else. */
   files?: readonly ModelsFile[];
   /** Where fetched facts are kept; absent: nothing is written. */
-  kept?: KeptTexts;
+  kept?: KeptText;
   /** Where facts are fetched from, when the operator asks for it. */
   factsUrl?: string;
   /** Vendors are asked for their lists in the background, before a name needs them. */
@@ -188,7 +189,7 @@ export function createModelSources(parts: SourceParts) {
     const now = clock.now();
     const day = Math.floor(now / dayMs);
     if (today?.of !== of || today.day !== day) {
-      today = { of, day, models: onDay(of, new Date(now).toISOString().slice(0, 10), atVendor) };
+      today = { of, day, models: onDay(of, dayOf(now), atVendor) };
     }
     return today.models;
   };
@@ -239,8 +240,6 @@ export function createModelSources(parts: SourceParts) {
     },
   };
 }
-
-const dayMs = 86_400_000;
 
 /** Undefined for a vendor that turned out to have no list. */
 function stateOf({ models, at, complete, failure }: Listing, now: number): ListingState | undefined {

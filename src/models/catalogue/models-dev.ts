@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { AppError, configError } from '../../core/errors.ts';
 import { parsedJson } from '../../core/json.ts';
 import { efforts, type ModelInfo, type Price } from '../../core/model.ts';
-import type { Clock, KeptTexts } from '../../core/ports.ts';
+import type { Clock, KeptText } from '../../core/ports.ts';
 import { checkedBaseUrl, plainModel } from '../provider.ts';
 import { boundedFetch } from '../resilience/bounded-fetch.ts';
 import { badUpstream, toModelError } from '../resilience/errors.ts';
@@ -10,21 +10,7 @@ import { isChatId } from '../routing/names.ts';
 import { strangerScore } from '../routing/roster.ts';
 
 /** What models.dev tells of one model, in our words. */
-type ModelFacts = Pick<
-  ModelInfo,
-  | 'id'
-  | 'name'
-  | 'window'
-  | 'input'
-  | 'reasoning'
-  | 'efforts'
-  | 'thinkingBudget'
-  | 'temperature'
-  | 'tools'
-  | 'price'
-  | 'status'
-> &
-  Partial<Pick<ModelInfo, 'maxOutput'>>;
+type ModelFacts = ReturnType<typeof factsOf>;
 
 /** By our provider ids. */
 type FactsByProvider = Readonly<Record<string, readonly ModelFacts[]>>;
@@ -99,7 +85,7 @@ export function readModelsDev(body: unknown): FactsByProvider | undefined {
   return entries.length === 0 ? undefined : Object.fromEntries(entries);
 }
 
-function factsOf({ limit, cost, modalities, status, ...entry }: Entry): ModelFacts {
+function factsOf({ limit, cost, modalities, status, ...entry }: Entry) {
   const { id, name = id, reasoning = false, temperature = true, tool_call: tools = false } = entry;
   return {
     id,
@@ -113,7 +99,7 @@ function factsOf({ limit, cost, modalities, status, ...entry }: Entry): ModelFac
     tools,
     ...(cost ? { price: priceOf(cost) } : {}),
     status: status === 'deprecated' ? 'deprecated' : 'active',
-  };
+  } satisfies Partial<ModelInfo>;
 }
 
 function isChat({ id, modalities, limit }: Entry): boolean {
@@ -173,7 +159,6 @@ function added(provider: string, facts: ModelFacts): ModelInfo {
   return plainModel({ provider, maxOutput, score: strangerScore, ...facts });
 }
 
-const keptName = 'models-dev.json';
 const maxTagLength = 200;
 const patienceMs = 30_000;
 
@@ -182,15 +167,15 @@ const keptSchema = () =>
   z.object({ version: z.literal(1), at: z.number(), etag: z.string().optional(), body: z.unknown() });
 
 /** Undefined when nothing was ever fetched, or what was is damaged or of another release: the next refresh writes it anew. */
-export async function keptFacts(kept: KeptTexts | undefined) {
-  const file = keptSchema().safeParse(parsedJson((await kept?.read(keptName)) ?? '')).data;
+export async function keptFacts(kept: KeptText | undefined) {
+  const file = keptSchema().safeParse(parsedJson((await kept?.read()) ?? '')).data;
   const facts = readModelsDev(file?.body);
   return file && facts && { at: file.at, etag: file.etag, facts };
 }
 
 /** Fetches the facts from `url`, the address of api.json, and keeps them. Throws an `AppError`; what was kept before then stays. */
 export async function refreshFacts(
-  { kept, clock, url }: { kept?: KeptTexts; clock: Clock; url: string },
+  { kept, clock, url }: { kept?: KeptText; clock: Clock; url: string },
   signal: AbortSignal,
 ) {
   if (!kept) {
@@ -204,7 +189,7 @@ export async function refreshFacts(
   const body = ourPart(answer.body);
   const facts = readModelsDev(body);
   if (!facts) throw badUpstream(`${url} answered with something that is no list of models.`, false, advice);
-  await kept.write(keptName, JSON.stringify({ version: 1, at: clock.now(), etag: answer.etag, body }));
+  await kept.write(JSON.stringify({ version: 1, at: clock.now(), etag: answer.etag, body }));
   return summary(facts, true);
 }
 

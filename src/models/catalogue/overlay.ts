@@ -1,44 +1,16 @@
 import { z } from 'zod';
 import { isRecord, recordsIn } from '../../core/json.ts';
 import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
-import { type LiveModel, assumed as nothingKnown, plainModel } from '../provider.ts';
-import { isChatId, sameModel } from '../routing/names.ts';
+import { assumed, plainModel } from '../provider.ts';
+import { sameModel } from '../routing/names.ts';
 import { strangerScore } from '../routing/roster.ts';
 
 /** What is written down, or served by a machine at hand, is there to be chosen. */
-const assumed = { ...nothingKnown, score: 10 };
-
-/**
- * Lays a vendor's live list over what is known of the vendor: adds what it names and we do not know, and takes its windows.
- * `exhaustive`: known models that are not listed go, since nothing else is served. True of local endpoints; vendors leave names out.
- */
-export function overlayListing(
-  models: readonly ModelInfo[],
-  { provider, models: live, exhaustive }: { provider: string; models: readonly LiveModel[]; exhaustive: boolean },
-) {
-  const windows = new Map(live.filter(({ id }) => id !== '' && isChatId(id)).map(({ id, window }) => [id, window]));
-  const known = new Set(models.filter(model => model.provider === provider).map(({ id }) => id));
-  const isServed = ({ id }: ModelInfo) => !exhaustive || windows.has(id) || windows.has(`${id}:latest`);
-  const kept = models.flatMap(model => {
-    if (model.provider !== provider) return [model];
-    return isServed(model) ? [withWindow(model, windows.get(model.id))] : [];
-  });
-  const added = [...windows]
-    .filter(([id]) => !known.has(id) && !known.has(id.replace(/:latest$/, '')))
-    .map(([id, window]) =>
-      withWindow(plainModel({ ...assumed, provider, id, ...(!exhaustive && { score: strangerScore }) }), window),
-    );
-  return [...kept, ...added];
-}
+export const atHand = { ...assumed, score: 10 };
 
 /** A model that is there after all: its vendor serves it longer than it announced, or the operator has it from elsewhere. */
 export const revived = (model: ModelInfo): ModelInfo =>
   model.status === 'retired' ? { ...model, status: 'deprecated' } : model;
-
-function withWindow(model: ModelInfo, window: number | undefined): ModelInfo {
-  if (window === undefined || !Number.isInteger(window) || window < 1) return model;
-  return { ...model, window, maxOutput: Math.min(model.maxOutput, window) };
-}
 
 const count = z.int().positive();
 
@@ -165,7 +137,7 @@ function withEntry(models: readonly ModelInfo[], provider: string, entry: Entry)
   const name = entry.model_name.toLowerCase();
   const taken = new Set([...(entry.aliases ?? []), name]);
   const before = models.find(model => model.provider === provider && model.id.toLowerCase() === name);
-  const row = merge(before ?? plainModel({ ...assumed, provider, id: entry.model_name }), entry);
+  const row = merge(before ?? plainModel({ ...atHand, provider, id: entry.model_name }), entry);
   const freed = models.map(model => {
     if (model === before) return row;
     if (!model.aliases.some(alias => taken.has(alias))) return model;
@@ -191,7 +163,7 @@ function merge(base: ModelInfo, entry: Entry): ModelInfo {
     temperature: temperatureOf(base, entry),
     tools: entry.supports_function_calling ?? base.tools,
     // What the operator writes down is there to be chosen.
-    score: entry.intelligence_score ?? (base.score === strangerScore ? assumed.score : base.score),
+    score: entry.intelligence_score ?? (base.score === strangerScore ? atHand.score : base.score),
     allowCodeGeneration: entry.allow_code_generation ?? base.allowCodeGeneration,
   };
 }

@@ -5,8 +5,8 @@ import { decoded } from '../../core/text.ts';
 import { Breaker, type BreakerScope, breakerRules, notAskedBecause, scopesOf, type Upstream } from './breaker.ts';
 import { type BreakerParts, SharedBreakers } from './shared-breakers.ts';
 
-/** Names that callers make up (models of aggregators) must not fill the memory. */
-const maxModels = 1_000;
+/** Two of each model, those of keys and accounts aside: names that callers make up must not fill the memory. */
+const maxPlaces = 2_000;
 
 /** Why something is not asked. */
 export interface BreakerBlock {
@@ -47,7 +47,6 @@ export class BreakerRegistry {
   readonly #clock: Clock;
   readonly #emit: Emit;
   readonly #places = new Map<string, BreakerScope>();
-  readonly #byModel = new Map<string, readonly BreakerScope[]>();
   readonly #shared: SharedBreakers;
   /** Names of those that are not closed. */
   readonly #troubled = new Set<string>();
@@ -133,28 +132,21 @@ export class BreakerRegistry {
   }
 
   #placesOf(upstream: Upstream, model: string): readonly BreakerScope[] {
-    const id = `${upstream.endpoint} ${upstream.key} ${model}`;
-    const known = this.#byModel.get(id);
-    if (known) return known;
-    if (this.#byModel.size >= maxModels) this.#forgetOne();
-    const made = scopesOf(upstream, model).map(what => {
-      const before = this.#places.get(what.name);
-      if (before) return before;
+    return scopesOf(upstream, model).map(what => {
+      const known = this.#places.get(what.name);
+      if (known) return known;
+      if (this.#places.size >= maxPlaces) this.#forgetOne();
       const place = { ...what, breaker: new Breaker(this.#clock.now()) };
       this.#places.set(what.name, place);
       this.#shared.adopt(place);
       return place;
     });
-    this.#byModel.set(id, made);
-    return made;
   }
 
   #forgetOne(): void {
-    for (const [id, places] of this.#byModel) {
-      const own = places.filter(({ model }) => model !== undefined);
-      if (own.some(({ breaker }) => breaker.state !== 'closed')) continue;
-      this.#byModel.delete(id);
-      for (const { name } of own) this.#places.delete(name);
+    for (const { name, model, breaker } of this.#places.values()) {
+      if (model === undefined || breaker.state !== 'closed') continue;
+      this.#places.delete(name);
       return;
     }
   }

@@ -126,8 +126,7 @@ export class GoogleCaches {
 
   /** Removes those of a thread that is no more, whichever process made them. */
   async forget(thread: string): Promise<void> {
-    const { state, clock } = this.#options;
-    const all = await listVendorCaches(state, clock.storeTime());
+    const all = await listVendorCaches(this.#options.state, this.#options.clock);
     const gone = all.filter(cache => cache.provider === provider && cache.thread === thread);
     await Promise.all(gone.map(cache => this.#giveUp(cacheKey(cache), cache.name)));
   }

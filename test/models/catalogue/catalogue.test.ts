@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { makeCatalogue } from '../../../scripts/catalogue.ts';
 import { efforts } from '../../../src/core/model.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
-import { overlay, overlayListing } from '../../../src/models/catalogue/overlay.ts';
+import { overlay } from '../../../src/models/catalogue/overlay.ts';
 import { nameKey, sameModel } from '../../../src/models/routing/names.ts';
 
 const models = loadCatalogue();
@@ -126,37 +126,6 @@ describe('the catalogue', () => {
     expect(score('gpt-5-mini')).toBeGreaterThan(score('gpt-5-nano'));
     expect(score('gpt-5.5')).toBeGreaterThan(score('gpt-4o'));
     expect(score('claude-opus-5-5')).toBeGreaterThan(score('claude-3-opus-20240229'));
-  });
-});
-
-describe('a live listing', () => {
-  it('adds unknown models to be named and takes the windows it tells', () => {
-    const listing = {
-      provider: 'openai',
-      models: [{ id: 'gpt-7' }, { id: 'o3', window: 300_000 }, { id: 'tts-2' }],
-      exhaustive: false,
-    };
-    const rows = overlayListing(models, listing);
-    expect(rows).toHaveLength(models.length + 1);
-    expect(row('gpt-7', rows)).toMatchObject({ provider: 'openai', score: 1, window: 32_768 });
-    expect(row('o3', rows)).toMatchObject({ window: 300_000, aliases: [] });
-    expect(row('o3')).toMatchObject({ window: 200_000 });
-  });
-
-  it('that is exhaustive leaves its provider nothing else', () => {
-    const listing = {
-      provider: 'ollama',
-      models: [{ id: 'llama3.2:latest' }, { id: 'mine:7b', window: 4_096 }],
-      exhaustive: true,
-    };
-    const rows = overlayListing(models, listing).filter(model => model.provider === 'ollama');
-    expect(rows.map(({ id }) => id)).toEqual(['llama3.2', 'mine:7b']);
-    expect(rows[1]).toMatchObject({ window: 4_096, maxOutput: 4_096 });
-  });
-
-  it('with nonsense for a window changes none', () => {
-    const rows = overlayListing(models, { provider: 'openai', models: [{ id: 'o3', window: -1 }], exhaustive: false });
-    expect(row('o3', rows)).toMatchObject({ window: 200_000 });
   });
 });
 

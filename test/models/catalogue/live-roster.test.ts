@@ -73,6 +73,27 @@ function roster(
   };
 }
 
+describe("a vendor's own list", () => {
+  it('adds unknown models for chats to be named and takes the windows that it tells', async () => {
+    const list = [{ id: 'plain', window: 300_000 }, { id: 'thinker:20b' }, { id: 'new-7' }, { id: 'tts-2' }];
+    const { own, listings } = roster([list], { host: 'x' }, { listDecides: false });
+    await listings();
+    const models = await own();
+    expect(models.map(({ id }) => id)).toEqual(['thinker:20b', 'plain', 'not-pulled', 'new-7']);
+    expect(models[0]).toMatchObject({ window: 131_072 });
+    expect(models[1]).toMatchObject({ window: 300_000, reasoning: true });
+    expect(models[2]).toMatchObject({ unlisted: true });
+    expect(models[3]).toMatchObject({
+      provider: 'box',
+      score: 1,
+      window: 32_768,
+      maxOutput: 8_192,
+      windowAssumed: true,
+    });
+    expect(catalogue[1]).toMatchObject({ window: 131_072 });
+  });
+});
+
 describe('a provider whose list decides', () => {
   it('serves what it lists with what it tells, and nothing else of the catalogue', async () => {
     const { get } = roster([
@@ -94,6 +115,17 @@ describe('a provider whose list decides', () => {
     expect(models[1]).toMatchObject({ window: 4_096, maxOutput: 2_048, reasoning: false, efforts: [] });
     expect(models[3]).toMatchObject({ window: 8_192, maxOutput: 4_096, reasoning: true, efforts: ['none', 'high'] });
     expect(catalogue[0]).toMatchObject({ window: 131_072 });
+  });
+
+  it('lists a known model under its tag `latest`, and windows that make no sense change nothing', async () => {
+    const { own } = roster([
+      [{ id: 'plain:latest' }, { id: 'thinker:20b', window: -1 }, { id: 'mine:7b', window: 4_096 }],
+    ]);
+    expect((await own()).map(({ id, window }) => `${id} ${window}`)).toEqual([
+      'thinker:20b 131072',
+      'plain 131072',
+      'mine:7b 4096',
+    ]);
   });
 
   it('keeps the catalogue as it is while it is not configured, and asks nothing', async () => {

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { KeptTexts } from '../../../src/core/ports.ts';
+import type { KeptText } from '../../../src/core/ports.ts';
 import { keptFacts, overlayFacts, readModelsDev, refreshFacts } from '../../../src/models/catalogue/models-dev.ts';
 import { manualClock } from '../../support/clock.ts';
 import { testProduct, vendorEnv } from '../../support/product.ts';
@@ -67,9 +67,8 @@ const body = {
   nobody: { id: 'nobody', models: { 'x-1': model('x-1') } },
 };
 
-function keptInMemory(): KeptTexts & { texts: Map<string, string> } {
-  const texts = new Map<string, string>();
-  return { texts, read: async name => texts.get(name), write: async (name, text) => void texts.set(name, text) };
+function keptInMemory(...texts: string[]): KeptText & { texts: string[] } {
+  return { texts, read: async () => texts.at(-1), write: async text => void texts.push(text) };
 }
 
 const signal = new AbortController().signal;
@@ -124,10 +123,10 @@ describe('refreshing', () => {
       providers: ['openai', 'zhipu'],
     });
     expect(await keptFacts(kept)).toMatchObject({ at: clock.now(), etag: '"v1"' });
-    expect([...kept.texts.values()].join()).not.toContain('nobody');
-    const before = [...kept.texts.values()];
+    expect(kept.texts.join()).not.toContain('nobody');
+    const before = [...kept.texts];
     expect(await refreshFacts({ kept, clock, url }, signal)).toMatchObject({ changed: false, models: 3 });
-    expect([...kept.texts.values()]).toEqual(before);
+    expect([...kept.texts]).toEqual(before);
     expect(seen).toHaveLength(2);
   });
 
@@ -160,8 +159,7 @@ describe('refreshing', () => {
   });
 
   it('passes over a kept file that is damaged', async () => {
-    const kept = keptInMemory();
-    kept.texts.set('models-dev.json', '{"version":1,"at":1,"body"');
+    const kept = keptInMemory('{"version":1,"at":1,"body"');
     expect(await keptFacts(kept)).toBeUndefined();
   });
 });
