@@ -68,7 +68,6 @@ export function composeEngine(parts: EngineParts) {
     actionContext: (call: ActionCall) => createActionContext(context, call),
     fileShortener: createFileShortener(pool),
     mask: maskFor(values, parts.mask),
-    newExchange: threads.newExchange,
     countTokens: pool.count.bind(pool),
     countPrompt: models.countPrompt,
     ...(values.compactionModel !== 'off' && { compactionModel: values.compactionModel }),

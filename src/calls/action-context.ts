@@ -67,10 +67,12 @@ export interface ActionContext {
 
 export interface ThreadActions {
   find(reference: string): Promise<Thread>;
+  /** The same without its turns, also of one that is too damaged to be read. */
+  head(reference: string): Promise<ThreadHead>;
   list(query: { everywhere: boolean; limit: number; before?: number; beforeId?: ThreadId }): Promise<ThreadHead[]>;
   search(query: { text: string; everywhere: boolean; limit: number }): ReturnType<Store['search']>;
   fork(thread: Thread, upToSeq: number): Promise<ThreadHead>;
-  remove(thread: Thread): Promise<boolean>;
+  remove(thread: Pick<Thread, 'id'>): Promise<boolean>;
 }
 
 /** The caller's own jobs. */

@@ -4,7 +4,7 @@ import { type AppError, type FieldError, inputError, securityError } from '../co
 import { normalizeId } from '../core/ids.ts';
 import { isRecord, parsedJson } from '../core/json.ts';
 import type { Property, ToolSchema } from './argument-schema.ts';
-import { stepFields } from './fields.ts';
+import { continuationId, hiddenFields, modelField, stepFields } from './fields.ts';
 import { type ToolDefinition, workflowOf } from './tool.ts';
 
 /** Texts that callers without steps ask with; the first one given is the question. */
@@ -139,6 +139,25 @@ export function parseArguments(tool: ToolDefinition, schema: ToolSchema, raw: Re
     throw readOnlyError(`This call of ${tool.name}`);
   if (!result.success) throw invalid(tool, result.error, { input, raw }, schema);
   return { args: result.data, warnings };
+}
+
+const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
+
+export type CommonArguments = ReturnType<typeof commonOf>;
+
+/** What every tool that works on a thread may be given; undefined: the caller did not say. */
+export function commonOf(args: Record<string, unknown>) {
+  const given = commonFields.parse(args);
+  return {
+    model: given.model,
+    continuationId: given.continuation_id,
+    temperature: given.temperature,
+    effort: given.thinking_mode,
+    webSearch: given.use_websearch,
+    context: given.context ?? 'thread',
+    allowFallback: given.allow_fallback,
+    useSearch: given.use_search,
+  };
 }
 
 /** Of a call, or of a tool, that only a server takes which may write. */

@@ -22,9 +22,10 @@ const nestedTextFactor = 4;
 
 /**
  * Refuses arguments whose form alone would cost the process its stack or seconds of its time. Walks without recursion, and
- * no further than it has to.
+ * no further than it has to. A text of more than `textLimit` characters is too long for one message of the protocol and comes as a
+ * file instead; callers know the word for it.
  */
-export function assertArgumentShape(tool: string, args: Record<string, unknown>): void {
+export function assertArgumentShape(tool: string, args: Record<string, unknown>, textLimit = Infinity): void {
   const names = Object.keys(args);
   if (names.length > maxFields) {
     throw inputError(`${tool} was given ${names.length} fields; no tool has that many.`, {
@@ -32,12 +33,15 @@ export function assertArgumentShape(tool: string, args: Record<string, unknown>)
     });
   }
   let values = 0;
+  let tooLong: AppError | undefined;
   for (const [field, value] of Object.entries(args)) {
     if (field.length > maxFieldNameLength)
       throw inputError(`A field of ${tool} has a name of ${field.length} characters ("${safeCut(field, 40)}…").`, {
         next: "Send the tool's own fields alone; tools/list has them.",
       });
     let level: unknown[] = [value];
+    // Of all texts in the value, the names in it included.
+    let length = 0;
     for (let depth = 0; level.length > 0; depth++) {
       if (depth > deepest)
         throw inputError(`"${field}" of ${tool} is nested more than ${deepest} levels deep.`, {
@@ -55,36 +59,24 @@ export function assertArgumentShape(tool: string, args: Record<string, unknown>)
           },
         );
       const inner: unknown[] = [];
-      for (const each of level)
-        for (const one of Array.isArray(each) ? each : isRecord(each) ? Object.values(each) : []) inner.push(one);
+      for (const each of level) {
+        if (typeof each === 'string') length += each.length;
+        else if (Array.isArray(each)) for (const item of each) inner.push(item);
+        else if (isRecord(each)) {
+          for (const [name, item] of Object.entries(each)) {
+            length += name.length;
+            inner.push(item);
+          }
+        }
+      }
       level = inner;
     }
-  }
-}
-
-/** A text too long for one message of the protocol comes as a file instead; callers know the word for it. */
-export function assertArgumentLengths(tool: string, args: Record<string, unknown>, limit: number): void {
-  for (const [field, value] of Object.entries(args)) {
     const isText = typeof value === 'string';
+    const max = isText ? textLimit : textLimit * nestedTextFactor;
     // Images have a limit of their own, in bytes.
-    if (field === 'images' && !isText) continue;
-    const max = isText ? limit : limit * nestedTextFactor;
-    const length = textLength(value, max);
-    if (length > max) throw overlong(tool, field, length, max);
+    if (length > max && (isText || field !== 'images')) tooLong ??= overlong(tool, field, length, max);
   }
-}
-
-/** Characters of all texts in a value, the names in it included; it stops counting above `max`. */
-function textLength(value: unknown, max: number): number {
-  const left: unknown[] = [value];
-  let length = 0;
-  while (left.length > 0 && length <= max) {
-    const next = left.pop();
-    if (typeof next === 'string') length += next.length;
-    else if (Array.isArray(next)) for (const item of next) left.push(item);
-    else if (isRecord(next)) for (const [name, inner] of Object.entries(next)) left.push(name, inner);
-  }
-  return length;
+  if (tooLong) throw tooLong;
 }
 
 function overlong(tool: string, field: string, length: number, limit: number): AppError {

@@ -9,6 +9,7 @@ import type { CliOptions, ModelAnswer, WebSearch } from '../models/ask-model.ts'
 import type { Category } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
 import type { Budget } from '../threads/compaction.ts';
+import type { CommonArguments } from './arguments.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
 
 /** Tells the client how a call is getting on. */
@@ -33,20 +34,6 @@ export interface ParsedCall {
   args: Record<string, unknown>;
   common: CommonArguments;
   warnings: string[];
-}
-
-/** What every tool that works on a thread may be given. */
-export interface CommonArguments {
-  model?: string;
-  continuationId?: string;
-  temperature?: number;
-  effort?: Effort;
-  /** `use_websearch`; absent: the caller did not say. */
-  webSearch?: boolean;
-  context: 'thread' | 'files' | 'none';
-  allowFallback?: boolean;
-  /** What the workspace's index knows about the question goes along. */
-  useSearch?: boolean;
 }
 
 export interface ThreadedCall extends ParsedCall {

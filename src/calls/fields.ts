@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { WorkflowWords } from './tool.ts';
 
 const list = (text: string) => z.array(z.string()).describe(text).optional();
 
@@ -135,6 +134,32 @@ export const inSteps = <const Fields extends z.ZodRawShape>(fields: Fields, rena
   accepts: unadvertised(fields),
   renamed: { files: 'relevant_files', absolute_file_paths: 'relevant_files', ...renamed },
 });
+
+/** The words of one workflow's replies: callers switch on them. */
+export interface WorkflowWords {
+  /** `status` of a step after which work goes on. */
+  pause: string;
+  /** Flag set with it. */
+  required: string;
+  /** Key of the object with the counters. */
+  status: string;
+  /** Flag set by the last step. */
+  complete: string;
+  /** Key of the object that sums the work up. */
+  summary: string;
+  /** Key of the counts of issues by severity, beside the counters. */
+  bySeverity?: string;
+  /** The reply when the expert was not needed; absent: it is always asked. */
+  skipped?: {
+    status: string;
+    /** The expert's `status`. */
+    reason: string;
+    /** Why nobody was asked, as the beginning of a sentence; absent: the caller's confidence. */
+    because?: string;
+    /** `confidence_level` of the summary; absent: the caller's confidence. */
+    level?: string;
+  };
+}
 
 /** The words of a workflow's replies: `pause_for_validation`, `precommit_required`, `validation_status` and so on. */
 export const wordsOf = (tool: string, work: string, others: Partial<WorkflowWords> = {}): WorkflowWords => ({

@@ -7,6 +7,7 @@ import type { Category } from '../models/routing/roster.ts';
 import type { Tracer } from '../workspace/call-graph/tracer.ts';
 import type { Git } from '../workspace/git/git.ts';
 import type { ActionContext } from './action-context.ts';
+import { quietWorkflowFields, type WorkflowWords, workflowFields } from './fields.ts';
 
 /** One text to several models at once, each by itself and without a thread; every model has an entry of its own in the reply. */
 export interface FanoutMode extends Pick<AskingMode, 'category'> {
@@ -67,50 +68,48 @@ export interface DocumentQuestion {
   provider?: string;
 }
 
-/** A step as the caller sent it, in the workflow tools' common words. */
-export interface Step {
-  step: string;
-  stepNumber: number;
-  totalSteps: number;
-  nextStepRequired: boolean;
-  findings: string;
-  filesChecked: string[];
-  relevantFiles: string[];
-  relevantContext: string[];
-  issuesFound: Record<string, unknown>[];
-  images: string[];
-  confidence: string;
-  hypothesis?: string;
-  /** The earlier step that this one takes the place of. */
-  revises?: number;
-  /** The branch of a plan that it belongs to; steps of different branches may have the same numbers. */
-  branch?: string;
+const sentStep = z.object({
+  ...workflowFields,
+  ...quietWorkflowFields,
+  findings: workflowFields.findings.optional(),
+  // Each tool has checked it against its own words.
+  confidence: z.string().optional(),
+  is_step_revision: z.boolean().optional(),
+  revises_step_number: z.int().optional(),
+  branch_id: z.string().optional(),
+});
+
+/** A step as the caller sent it. */
+export type Step = ReturnType<typeof stepOf>;
+
+/** The common part of a workflow tool's validated arguments; `unsure`: the confidence of a step that names none. */
+export function stepOf(args: Record<string, unknown>, unsure = 'low') {
+  const given = sentStep.parse(args);
+  return {
+    step: given.step,
+    stepNumber: given.step_number,
+    totalSteps: given.total_steps,
+    nextStepRequired: given.next_step_required,
+    findings: given.findings ?? '',
+    filesChecked: given.files_checked ?? [],
+    relevantFiles: given.relevant_files ?? [],
+    relevantContext: given.relevant_context ?? [],
+    issuesFound: given.issues_found ?? [],
+    images: given.images ?? [],
+    confidence: given.confidence ?? unsure,
+    hypothesis: given.hypothesis,
+    /** The earlier step that this one takes the place of. */
+    revises: revised(given),
+    /** The branch of a plan that it belongs to; steps of different branches may have the same numbers. */
+    branch: given.branch_id,
+    useExpert: given.use_assistant_model,
+  };
 }
 
-/** The words of one workflow's replies: callers switch on them. */
-export interface WorkflowWords {
-  /** `status` of a step after which work goes on. */
-  pause: string;
-  /** Flag set with it. */
-  required: string;
-  /** Key of the object with the counters. */
-  status: string;
-  /** Flag set by the last step. */
-  complete: string;
-  /** Key of the object that sums the work up. */
-  summary: string;
-  /** Key of the counts of issues by severity, beside the counters. */
-  bySeverity?: string;
-  /** The reply when the expert was not needed; absent: it is always asked. */
-  skipped?: {
-    status: string;
-    /** The expert's `status`. */
-    reason: string;
-    /** Why nobody was asked, as the beginning of a sentence; absent: the caller's confidence. */
-    because?: string;
-    /** `confidence_level` of the summary; absent: the caller's confidence. */
-    level?: string;
-  };
+/** Hosts that fill in every field send a number beside `is_step_revision: false`: that revises nothing. */
+function revised(given: z.output<typeof sentStep>): number | undefined {
+  if (given.is_step_revision === false) return given.revises_step;
+  return given.revises_step ?? given.revises_step_number ?? (given.is_step_revision ? given.step_number : undefined);
 }
 
 /** What the functions of a workflow tool receive. */

@@ -56,7 +56,7 @@ export function complete(services: CompleteServices, request: CompleteRequest): 
 }
 
 async function inThread(services: CompleteServices, request: CompleteRequest, reqId: RequestId, found: Thread) {
-  const { threads, newExchange } = services;
+  const { threads } = services;
   const all = await maskedMessages(services, request, found.id);
   const preamble = all.filter(({ role }) => role === 'system');
   const groups = groupsOf(all.filter(({ role }) => role !== 'system'));
@@ -67,13 +67,13 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   let thread = found.seq === 0 ? { ...found, title: titleOf(question.content) } : found;
   // A new thread begins with what the program already has, so that others who continue it know that too.
   if (found.seq === 0 && own.length > 0) {
-    const exchange = newExchange();
+    const exchange = threads.newExchange();
     const facts = own.map(({ role, content }, at) => ({ seq: at + 1, role, content, exchange }));
     const turns = facts.map(each => turnOf(services, { tool }, each));
     thread = await threads.add(thread, exchange, { turns, status: 'done' });
   }
   const { role, content } = question;
-  const turn = turnOf(services, { tool }, { seq: thread.seq + 1, role, content, exchange: newExchange() });
+  const turn = turnOf(services, { tool }, { seq: thread.seq + 1, role, content, exchange: threads.newExchange() });
   const exchange: Exchange = { services };
   await openExchange(exchange, { thread, turn, sent: 0 });
   request.onThread?.(thread.id);

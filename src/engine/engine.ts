@@ -1,12 +1,10 @@
-import { z } from 'zod';
 import type { ActionContext } from '../calls/action-context.ts';
 import { schemaOf, type ToolSchema } from '../calls/argument-schema.ts';
-import { fieldAsWritten, nearestNames, parseArguments, readOnlyError } from '../calls/arguments.ts';
+import { commonOf, fieldAsWritten, nearestNames, parseArguments, readOnlyError } from '../calls/arguments.ts';
 import { maskDocument } from '../calls/ask/redaction.ts';
-import { requestText, withThread } from '../calls/ask/with-thread.ts';
-import { type Admit, assertArgumentLengths, assertArgumentShape } from '../calls/call-limits.ts';
+import { requestText } from '../calls/ask/with-thread.ts';
+import { type Admit, assertArgumentShape } from '../calls/call-limits.ts';
 import type { ParsedCall, Progress } from '../calls/call-record.ts';
-import { continuationId, hiddenFields, modelField } from '../calls/fields.ts';
 import { type ReplyFormat, renderReply, truncateDocument } from '../calls/format-reply.ts';
 import { errorReply, localMetadata, type Reply, stackOf, successReply, withBill } from '../calls/reply.ts';
 import { aliasOf, type ToolDefinition, type ToolMode } from '../calls/tool.ts';
@@ -42,27 +40,19 @@ export interface EngineServices extends ModeServices {
 }
 
 /** The tool's handler does the work; no model is asked. */
-const action: Mode<Definitions['action']> = {
-  thread: 'none',
-  async execute(definition, call, services) {
-    const document = await definition.run(call.args, contextOf(services, call));
-    const facts = localMetadata(call, services.clock.monotonic() - call.startedAt);
-    const own = document.metadata;
-    return successReply({ ...document, metadata: isRecord(own) ? { ...facts, ...own } : facts });
-  },
+const action: Mode<Definitions['action']> = async (definition, call, services) => {
+  const document = await definition.run(call.args, contextOf(services, call));
+  const facts = localMetadata(call, services.clock.monotonic() - call.startedAt);
+  const own = document.metadata;
+  return successReply({ ...document, metadata: isRecord(own) ? { ...facts, ...own } : facts });
 };
 
 /** The reply of another call, unchanged. */
-const passThrough: Mode<Definitions['passThrough']> = {
-  thread: 'none',
-  execute: (definition, call, services) => definition.run(call.args, contextOf(services, call)),
-};
+const passThrough: Mode<Definitions['passThrough']> = (definition, call, services) =>
+  definition.run(call.args, contextOf(services, call));
 
 /** A model works with tools, round by round; its runs open their threads themselves, and may wait for approval. */
-const agent: Mode<Definitions['agent']> = {
-  thread: 'none',
-  execute: (_definition, call, services) => services.agent.execute(call, services),
-};
+const agent: Mode<Definitions['agent']> = (_definition, call, services) => services.agent.execute(call, services);
 
 const contextOf = (services: ModeServices, { request, signal, reqId, tool }: ParsedCall): ActionContext =>
   services.actionContext({ principal: request.principal, signal, reqId, tool: tool.name });
@@ -93,14 +83,11 @@ async function execute<Kind extends ToolMode['kind']>(
   services: ModeServices,
 ): Promise<Reply> {
   const mode: Mode<Definitions[Kind]> = await modes[kind]();
-  if (mode.thread !== 'one') return mode.execute(definition, call, services);
-  return withThread(services, call, threaded => mode.execute(definition, threaded, services));
+  return mode(definition, call, services);
 }
 
 /** Who pays less is not interested in how much. */
 const worthTellingUsd = 0.5;
-
-const commonFields = z.object({ ...hiddenFields, model: modelField, continuation_id: continuationId });
 
 /** The pipeline of a call: look up → parse → admit → execute by the tool's mode → render. */
 export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 'call'> {
@@ -121,8 +108,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
       assertArgumentShape(request.name, request.arguments);
       const { args, warnings } = parseArguments(tool, schema, request.arguments);
       // Checked again: parsing may have turned a text into a list.
-      assertArgumentShape(request.name, args);
-      assertArgumentLengths(request.name, args, services.promptLimit);
+      assertArgumentShape(request.name, args, services.promptLimit);
       await services.admit(request);
       const progress = createProgress(clock, emit, { reqId, tool: toolName }, request);
       meter.begin(reqId, args.max_cost_usd, createCostNotice(progress));
@@ -280,20 +266,6 @@ function createProgress(clock: Clock, emit: Emit, call: { reqId: string; tool: s
       chars += delta.length;
       if (clock.monotonic() - last >= streamedEveryMs) note(`${current}: about ${Math.ceil(chars / 4)} tokens so far`);
     },
-  };
-}
-
-function commonOf(args: Record<string, unknown>): ParsedCall['common'] {
-  const given = commonFields.parse(args);
-  return {
-    model: given.model,
-    continuationId: given.continuation_id,
-    temperature: given.temperature,
-    effort: given.thinking_mode,
-    webSearch: given.use_websearch,
-    context: given.context ?? 'thread',
-    allowFallback: given.allow_fallback,
-    useSearch: given.use_search,
   };
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { continuationId } from '../calls/fields.ts';
 import { type ActionContext, defineTool } from '../calls/tool.ts';
-import { inputError, isAppError, missingError, securityError } from '../core/errors.ts';
+import { inputError, missingError, securityError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
 import {
@@ -55,15 +55,15 @@ type Arguments = Partial<z.output<z.ZodObject<typeof fields>>>;
 const handlers: Record<(typeof actions)[number], (context: ActionContext, args: Arguments) => Promise<JsonObject>> = {
   list,
   search,
-  read: async (context, args) => read(await named(context, args), args.cursor, context.replyTokens),
-  sent: async (context, args) => sent(await named(context, args)),
-  fork: async (context, args) => fork(context, await named(context, args), args.turn),
+  read: async ({ threads: store, replyTokens }, args) => read(await store.find(named(args)), args.cursor, replyTokens),
+  sent: async ({ threads: store }, args) => sent(await store.find(named(args))),
+  fork: async (context, args) => fork(context, await context.threads.find(named(args)), args.turn),
   delete: remove,
   delete_all: removeAll,
 };
 
-async function named({ threads: store }: ActionContext, { continuation_id }: Arguments): Promise<Thread> {
-  if (continuation_id !== undefined) return store.find(continuation_id);
+function named({ continuation_id }: Arguments): string {
+  if (continuation_id !== undefined) return continuation_id;
   throw inputError('This action needs a thread.', {
     code: 'MISSING_PARAMETER',
     next: 'Send continuation_id: an id from action "list", or "last".',
@@ -166,37 +166,12 @@ async function fork({ threads: store }: ActionContext, thread: Thread, turn: num
   return { status: 'success', ...headOf(child), note };
 }
 
-async function remove(context: ActionContext, { continuation_id, confirm }: Arguments): Promise<JsonObject> {
-  const thread = await removable(context, continuation_id);
-  if (confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.seq} turns`);
-  await context.threads.remove(thread);
+async function remove({ threads: store }: ActionContext, args: Arguments): Promise<JsonObject> {
+  const thread = await store.head(named(args));
+  if (args.confirm !== true) throw unconfirmed(`the thread "${thread.title}" with ${thread.seq} turns`);
+  await store.remove(thread);
   return { status: 'success', deleted: [thread.id] };
 }
-
-/** A thread to remove: one that is too damaged to be read is still among those that are listed. */
-async function removable(context: ActionContext, reference: string | undefined): Promise<Thread> {
-  try {
-    return await named(context, { continuation_id: reference });
-  } catch (error) {
-    if (!isAppError(error) || error.details.class !== 'corrupt') throw error;
-    const head = await listed(context, error.details.data?.thread);
-    if (!head) throw error;
-    return unread(head);
-  }
-}
-
-async function listed({ threads: store }: ActionContext, id: unknown): Promise<ThreadHead | undefined> {
-  for (let last: ThreadHead | undefined; ; ) {
-    const after = last && { before: last.updatedAt, beforeId: last.id };
-    const heads = await store.list({ everywhere: true, limit: maxListed, ...after });
-    const found = heads.find(head => head.id === id);
-    if (found || heads.length < maxListed) return found;
-    last = heads.at(-1);
-  }
-}
-
-/** Removing takes no more of a thread than its head. */
-const unread = (head: ThreadHead): Thread => ({ ...head, turns: [], compactions: [], workflows: {} });
 
 async function removeAll({ threads: store }: ActionContext, { confirm }: Arguments): Promise<JsonObject> {
   if (confirm !== true) throw unconfirmed('all threads of this project');
@@ -204,7 +179,7 @@ async function removeAll({ threads: store }: ActionContext, { confirm }: Argumen
   for (;;) {
     const heads = await store.list({ everywhere: false, limit: maxListed });
     const before = deleted.length;
-    for (const head of heads) if (await store.remove(unread(head))) deleted.push(head.id);
+    for (const head of heads) if (await store.remove(head)) deleted.push(head.id);
     // A page of which nothing went was removed by somebody else meanwhile, or never will be.
     if (heads.length === 0 || deleted.length === before) return { status: 'success', deleted };
   }

@@ -109,9 +109,11 @@ export async function removeThread({ threads, models }: Omit<ThreadParts, 'clock
 function threadActions(parts: ActionParts, { owner, root }: Principal, signal: AbortSignal): ThreadActions {
   const { threads, clock } = parts;
   const { store } = threads;
-  const scope = (everywhere: boolean) => ({ owner, ...(everywhere ? {} : { workspace: root }), now: clock.now() });
+  const place = { owner, workspace: root };
+  const scope = (everywhere: boolean) => ({ ...(everywhere ? { owner } : place), now: clock.now() });
   return {
-    find: reference => threads.find(reference, { owner, workspace: root }),
+    find: reference => threads.find(reference, place),
+    head: reference => threads.findHead(reference, place),
     list: ({ everywhere, ...page }) => store.list({ ...scope(everywhere), ...page }),
     search: ({ everywhere, limit, text }) => store.search({ ...scope(everywhere), limit, text }),
     fork: (thread, upToSeq) => threads.fork(thread, upToSeq, `${thread.title} (fork at turn ${upToSeq})`),

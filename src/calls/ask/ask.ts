@@ -106,7 +106,7 @@ async function newImages(services: CallServices, call: ThreadedCall, named: read
 /** Stores what the caller contributed as a turn, without asking a model. Later calls on the thread read it. */
 export async function recordLocalTurn(services: CallServices, call: ThreadedCall, local: LocalTurn): Promise<Reply> {
   const { threads, clock, maxTurns } = services;
-  const exchange = services.newExchange();
+  const exchange = threads.newExchange();
   const { contribution: content, images: named = [], workflow } = local;
   const { images, blobs } = named.length > 0 ? await newImages(services, call, named) : { images: [] };
   const draft = turnOf(services, call, { seq: call.thread.seq + 1, role: 'user', content, exchange, images });

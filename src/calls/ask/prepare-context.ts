@@ -21,7 +21,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
     seq: thread.seq + 1,
     role: 'user',
     content: call.plan.contribution,
-    exchange: services.newExchange(),
+    exchange: services.threads.newExchange(),
     images: images.records,
   });
   const documents = await collectDocuments(services, call);

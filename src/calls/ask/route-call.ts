@@ -12,7 +12,8 @@ import type { ModelRequest } from '../../models/routing/roster.ts';
 import { selectionTokens, windowClass } from '../../threads/compaction.ts';
 import { selectTurns } from '../../threads/transcript.ts';
 import { measureFiles } from '../../workspace/walk.ts';
-import type { CommonArguments, ModelTurn, RoutedCall, ThreadedCall } from '../call-record.ts';
+import type { CommonArguments } from '../arguments.ts';
+import type { ModelTurn, RoutedCall, ThreadedCall } from '../call-record.ts';
 import { workflowOf } from '../tool.ts';
 import type { CallServices, SearchSettings } from './services.ts';
 

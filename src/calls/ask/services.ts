@@ -1,6 +1,5 @@
 import type { Effort } from '../../core/model.ts';
 import type { Clock, Emit, Mask } from '../../core/ports.ts';
-import type { Turn } from '../../core/thread.ts';
 import type { AskModel, WebSearch } from '../../models/ask-model.ts';
 import type { ModelService } from '../../models/call/models.ts';
 import type { Classify } from '../../models/routing/classifier.ts';
@@ -43,7 +42,6 @@ export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   mask: Mask;
   clock: Clock;
   emit: Emit;
-  newExchange(): Turn['exchange'];
   /** Exact token count of texts. Slow: only for cases that an estimate cannot decide. */
   countTokens(texts: readonly string[], signal?: AbortSignal): Promise<number>;
   /** The provider that reads documents for its models; absent: none is configured. */

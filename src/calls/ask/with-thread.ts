@@ -6,12 +6,22 @@ import type { ParsedCall, ThreadedCall } from '../call-record.ts';
 import { maskArguments } from './redaction.ts';
 import type { CallServices } from './services.ts';
 
+type ThreadServices = Pick<CallServices, 'threads' | 'mask'>;
+
+/** Executes calls with their threads, to each of which nobody else writes meanwhile. */
+export const onThread =
+  <Definition, Services extends ThreadServices, Result>(
+    execute: (definition: Definition, call: ThreadedCall, services: Services) => Promise<Result>,
+  ) =>
+  (definition: Definition, call: ParsedCall, services: Services): Promise<Result> =>
+    withThread(services, call, threaded => execute(definition, threaded, services));
+
 /**
  * Runs `work` with the thread of a call, new or continued. A continued thread is locked meanwhile. The secrets of the
  * arguments are masked first.
  */
 export async function withThread<Result>(
-  { threads, mask }: Pick<CallServices, 'threads' | 'mask'>,
+  { threads, mask }: ThreadServices,
   parsed: ParsedCall,
   work: (call: ThreadedCall) => Promise<Result>,
 ): Promise<Result> {

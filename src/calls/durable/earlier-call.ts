@@ -19,14 +19,6 @@ import type { CallFingerprint, CallOperation, CallWorld, OperationLog } from './
 import { isForgotten, replayedReply } from './operation-log.ts';
 import type { ProcessLease } from './process-lease.ts';
 
-/** What came of an earlier call in its thread, where everything is still as it left it. */
-export interface StoredExchange {
-  /** Absent: it works on no thread, or stored nothing yet. */
-  thread?: Thread;
-  /** The turns of its exchange: none, its question, or question and answer. */
-  turns: readonly StoredTurn[];
-}
-
 const walkLimits = { maxEntries: 50_000 };
 
 const maxConcurrent = 16;
@@ -42,22 +34,25 @@ async function inputsUnchanged(
   { threads, sandbox, maxFileBytes: maxBytes, request: { principal } }: FindOptions,
   call: CallOperation,
   { folders, edits }: CallFingerprint,
-): Promise<StoredExchange | undefined> {
+): Promise<{ thread?: Thread } | undefined> {
   for (const folder of folders) if (await changedBelow(sandbox, folder, call.startedAt)) return undefined;
-  if (call.thread === undefined) return { turns: [] };
+  if (call.thread === undefined) return {};
   const place = { owner: principal.owner, workspace: principal.root };
   const thread = await threads.find(call.thread, place).catch((error: unknown) => {
     if (!isAppError(error) || error.kind !== 'input') throw error;
   });
   // Its first turn is stored before anybody is asked.
-  if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? { turns: [] } : undefined;
-  const turns = thread.turns.filter(({ seq }) => seq > (call.baseSeq ?? 0));
-  if (new Set(turns.map(({ exchange }) => exchange)).size > 1) return undefined;
+  if (!thread) return call.baseSeq === 0 && call.status !== 'done' ? {} : undefined;
+  if (new Set(turnsOf(call, thread).map(({ exchange }) => exchange)).size > 1) return undefined;
   for (const file of edits ? [] : promptFiles({ turns: thread.turns }).values()) {
     if ((await checkFile(sandbox, file, { maxBytes })) !== 'unchanged') return undefined;
   }
-  return { thread, turns };
+  return { thread };
 }
+
+/** What an earlier call left in its thread: nothing, its question, or question and answer. */
+const turnsOf = ({ baseSeq = 0 }: CallOperation, { turns }: Thread): StoredTurn[] =>
+  turns.filter(({ seq }) => seq > baseSeq);
 
 /** Whether anything below a folder was written, made or removed since; of a repository, also what is staged or checked out. */
 async function changedBelow(sandbox: Sandbox, folder: string, since: number): Promise<boolean> {
@@ -86,8 +81,8 @@ type CallState = { call: CallOperation } & (
   | { state: 'elsewhere' | 'ended' | 'dead' }
 );
 
-/** What is left of an earlier call that this one repeats. */
-export type EarlierCall = CallState & { trace: StoredExchange };
+/** An earlier call that this one repeats; `thread`: absent where it works on none, or stored nothing yet. */
+export type EarlierCall = CallState & { thread?: Thread };
 
 /**
  * The newest earlier call whose reply may be had for this one. One that another client waits for is not, unless both bear the
@@ -102,8 +97,8 @@ export async function findEarlierCall(
     const earlier = await stateOf(options, call, identity);
     if (!earlier) continue;
     const isBound = identity.named && earlier.state !== 'dead';
-    const trace = isBound ? { turns: [] } : await inputsUnchanged(options, call, identity);
-    if (trace) return { ...earlier, trace };
+    const left = isBound ? {} : await inputsUnchanged(options, call, identity);
+    if (left) return { ...earlier, ...left };
   }
   return undefined;
 }
@@ -133,11 +128,11 @@ async function stateOf(
  */
 export function recoveredReply(
   options: Pick<CallWorld, 'maxTurns' | 'replyTokens'>,
-  call: CallOperation,
-  { thread, turns }: StoredExchange,
+  { call, thread }: EarlierCall,
   { name: tool, paged }: ToolRequest,
 ): JobReply | undefined {
   if (call.thread === undefined) return interruptedReply(call, tool);
+  const turns = thread ? turnsOf(call, thread) : [];
   const question = turns.find(({ role }) => role === 'user');
   if (!thread || !question || question.status === 'failed') return undefined;
   if (question.status !== 'done') return interruptedReply(call, tool);

@@ -51,15 +51,17 @@ interface Asked {
   fingerprint: CallFingerprint;
 }
 
+/** A call that has begun, or waits for another one. */
+interface Begun {
+  reply: ToolReply | Promise<ToolReply>;
+}
+
 /** A call of this process. */
 interface OwnCall {
   key: Sha256;
-  /** As it began: it is not in the log from its first moment. */
-  call: CallOperation;
-  /** Absent while its record is made. */
-  work?: Execution;
-  /** Resolves once it is known whether it begins. */
-  started: Promise<void>;
+  /** As it is now: it is not in the log from its first moment. */
+  current(): CallOperation;
+  work: Execution;
   /** Resolves once it ended and its record says so. */
   over?: Promise<void>;
   /** Its reply is known to have arrived. */
@@ -77,7 +79,7 @@ export class IdempotentCalls {
   /** Changes of records that are on their way. */
   readonly #notes = new Set<Promise<void>>();
   /** Calls of which it is not known yet whether they are to begin: until it is. */
-  readonly #judged = new Set<Promise<void>>();
+  readonly #judged = new Set<Promise<unknown>>();
   readonly #forget = () => void this.#noted(this.#log.settle(true));
   readonly #warn: (error: unknown) => void;
 
@@ -94,62 +96,48 @@ export class IdempotentCalls {
     traits: IdempotencyTraits,
     executor: CallExecutor,
   ): Promise<ToolReply> {
-    const { promise, resolve: known } = Promise.withResolvers<void>();
-    this.#judged.add(promise);
-    void promise.then(() => this.#judged.delete(promise));
-    return this.#judge({ request, signal, traits, executor }, known).finally(known);
+    const judged = this.#judge({ request, signal, traits, executor });
+    this.#judged.add(judged);
+    const { reply } = await judged.finally(() => this.#judged.delete(judged));
+    return reply;
   }
 
-  /** `known` is called when the call has begun, or waits for another one. */
-  async #judge(sent: Omit<Asked, 'fingerprint'>, known: () => void): Promise<ToolReply> {
+  /** The reply of a call, once it has begun or waits for another one. */
+  async #judge(sent: Omit<Asked, 'fingerprint'>): Promise<Begun> {
     const { request, signal, traits, executor } = sent;
-    const plainly = () => {
-      const reply = abortOnDisconnect(request, signal, detachLong(executor.detach, executor.run));
-      known();
-      return reply;
-    };
+    const plainly = () => ({ reply: abortOnDisconnect(request, signal, detachLong(executor.detach, executor.run)) });
     const fingerprint = await fingerprintCall(executor, request, traits);
     if (!fingerprint) return plainly();
     if (traits.looks) fingerprint.folders.push(request.principal.root);
     const asked = { ...sent, fingerprint };
-    let seen: LoggedOperation;
-    let again: ToolReply | undefined;
+    let begun: Begun | undefined;
     const leave = await this.#order.enter(fingerprint.key);
-    const begun = () => {
-      known();
-      leave();
-    };
     try {
-      seen = await this.#settled(fingerprint);
-      if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same)) {
-        begun();
-        return this.#rendered(this.#failed(request, refuseUsedKey()));
-      }
+      const seen = await this.#settled(fingerprint);
+      if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same))
+        return { reply: this.#rendered(this.#failed(request, refuseUsedKey())) };
       const earlier = await this.#earlier(seen, asked);
-      if (earlier) {
-        const found = this.#again(earlier, asked);
-        begun();
-        again = await found;
-      }
+      if (earlier?.state === 'here') return { reply: this.#join(earlier.work, earlier.call.id, asked, true) };
+      if (earlier?.state === 'elsewhere') return { reply: this.#wait(earlier.call, asked) };
+      const again = earlier && (await this.#again(earlier, asked));
+      if (again) return { reply: again };
+      begun = await this.#begin(asked, seen);
     } catch (error) {
       // Nothing can be known of earlier calls now; whether this one can do without the store it finds out by itself.
       this.#warn(error);
-      begun();
       return plainly();
+    } finally {
+      leave();
     }
-    if (again) return again;
-    const reply = this.#begin(asked, seen);
-    begun();
-    return reply;
+    return begun ?? { reply: this.call(request, signal, traits, executor) };
   }
 
   /** Gives calls that somebody waits for this long, others what is left of their grace, or until `hurry` is aborted; then they are interrupted. */
   async close(graceMs: number, hurry?: AbortSignal): Promise<void> {
     // What came just before the end begins, and has its grace like the others: the store is still there for it.
-    const starting = () => [...this.#own.values()].flatMap(({ work, started }) => (work ? [] : [started]));
-    while (this.#judged.size + starting().length > 0) await Promise.all([...this.#judged, ...starting()]);
+    while (this.#judged.size > 0) await Promise.allSettled(this.#judged);
     const own = [...this.#own.values()];
-    const all = own.flatMap(({ work }) => work ?? []);
+    const all = own.map(({ work }) => work);
     // What nobody waits for has a grace of its own, from the moment when it was lost.
     const stopTimer = this.#options.clock.after(graceMs, () => {
       for (const work of all) if (work.isAwaited()) work.interrupt();
@@ -163,13 +151,13 @@ export class IdempotentCalls {
     forget();
   }
 
-  /** The calls of a key, none of which is just about to begin or to end. */
+  /** The calls of a key, none of which is just about to end. */
   async #settled({ key }: CallFingerprint): Promise<LoggedOperation> {
     for (;;) {
       const seen = await this.#log.read(key);
       const passing = seen.calls.flatMap(({ id }) => {
-        const { work, started, over } = this.#own.get(id) ?? {};
-        return (work?.isEnding() ? over : work ? undefined : started) ?? [];
+        const { work, over } = this.#own.get(id) ?? {};
+        return (work?.isEnding() && over) || [];
       });
       if (passing.length === 0) return seen;
       await Promise.all(passing);
@@ -180,10 +168,8 @@ export class IdempotentCalls {
     { calls }: LoggedOperation,
     { fingerprint, request, executor }: Asked,
   ): Promise<EarlierCall | undefined> {
-    const begun = [...this.#own.values()].filter(
-      ({ key, work }) => key === fingerprint.key && work?.isEnding() === false,
-    );
-    const own = begun.flatMap(({ call }) => (calls.some(({ id }) => id === call.id) ? [] : [call]));
+    const begun = [...this.#own.values()].filter(({ key, work }) => key === fingerprint.key && !work.isEnding());
+    const own = begun.map(({ current }) => current()).filter(call => !calls.some(({ id }) => id === call.id));
     const workOf = (id: string) => this.#own.get(id)?.work;
     const look = async (id: string) => (await this.#log.read(fingerprint.key)).calls.find(call => call.id === id);
     const options = { ...executor, lease: this.#options.lease, workOf, look, request };
@@ -191,15 +177,12 @@ export class IdempotentCalls {
     return all.length === 0 ? undefined : findEarlierCall(options, all, fingerprint);
   }
 
-  /** What the earlier call came to; undefined when it left nothing for this caller, so that this one is a new one. */
-  async #again(earlier: EarlierCall, asked: Asked): Promise<ToolReply | undefined> {
-    const { request, fingerprint, executor } = asked;
-    const { call } = earlier;
-    if (earlier.state === 'here') return this.#join(earlier.work, call.id, asked, true);
-    if (earlier.state === 'elsewhere') return this.#wait(call, asked);
-    const isDead = earlier.state === 'dead';
+  /** What a call that is over came to; undefined when it left nothing for this caller, so that this one is a new one. */
+  async #again(earlier: EarlierCall, { request, fingerprint, executor }: Asked) {
+    const { call, state } = earlier;
+    const isDead = state === 'dead';
     const found = isDead
-      ? recoveredReply(executor, call, earlier.trace, request)
+      ? recoveredReply(executor, earlier, request)
       : await replyOfEarlierCall(this.#options.jobs, call, request);
     const reply = found?.isError && isForgotten(call, fingerprint) ? undefined : found;
     const end = (logged: CallOperation) => reply && endedOperation(logged, this.#options.clock.storeTime(), reply);
@@ -224,37 +207,31 @@ export class IdempotentCalls {
     return { delivered: () => this.#delivered(fingerprint, call.id), ...reply };
   }
 
-  async #begin(asked: Asked, seen: LoggedOperation): Promise<ToolReply> {
-    const { request, signal, traits, executor, fingerprint } = asked;
+  /** Undefined when another call came before. */
+  async #begin(asked: Asked, seen: LoggedOperation): Promise<Begun | undefined> {
+    const { request, traits, executor, fingerprint } = asked;
     const { clock, random, graceMs, lease } = this.#options;
     const { key, same, client } = fingerprint;
     const id = random.uuid();
     const times = { startedAt: clock.now(), expiresAt: clock.storeTime() + runningMs };
-    const call: CallOperation = { id, same, client, status: 'running', holder: lease.holder, ...times };
-    const { promise: started, resolve: begun } = Promise.withResolvers<void>();
-    const own: OwnCall = { key, call, started };
-    this.#own.set(id, own);
+    let call: CallOperation = { id, same, client, status: 'running', holder: lease.holder, ...times };
     let logged = fingerprint.named || !traits.threaded;
-    if (logged && !(await this.#claim(call, fingerprint, seen))) {
-      this.#own.delete(id);
-      begun();
-      return this.call(request, signal, traits, executor);
-    }
+    if (logged && !(await this.#claim(call, fingerprint, seen))) return undefined;
     const onThread: ToolRequest['onThread'] = ({ id: thread, seq: baseSeq }) => {
-      own.call = { ...own.call, thread, baseSeq };
+      call = { ...call, thread, baseSeq };
       if (logged) return void this.#note(fingerprint, id, found => ({ ...found, thread, baseSeq }));
       logged = true;
       lease.begin(true).catch(this.#warn);
       this.#forget();
       // Not waited for: the store does what it is asked in order, and the question, which comes behind this, takes it along.
-      this.#log.add(key, own.call, seen, true).catch(this.#warn);
+      this.#log.add(key, call, seen, true).catch(this.#warn);
     };
     const sharing = {
       clock,
       graceMs,
       detach: executor.detach,
       onLost: (lost: boolean) => {
-        own.call = { ...own.call, lost };
+        call = { ...call, lost };
         if (logged) void this.#note(fingerprint, id, found => ({ ...found, lost }));
       },
       wantedMs: async () => {
@@ -264,11 +241,11 @@ export class IdempotentCalls {
       },
     };
     const work = new Execution(sharing, { ...request, onThread }, executor.run);
-    const finished = work.reply.then(reply => (logged ? this.#finish(own, work, reply, asked) : undefined));
+    const own: OwnCall = { key, current: () => call, work };
+    this.#own.set(id, own);
+    const finished = work.reply.then(reply => (logged ? this.#finish(own, reply, asked) : undefined));
     own.over = finished.catch(this.#warn).finally(() => this.#own.delete(id));
-    own.work = work;
-    begun();
-    return this.#join(work, id, asked);
+    return { reply: this.#join(work, id, asked) };
   }
 
   /** Makes the record durable before anything else; false when another call came before. */
@@ -287,10 +264,10 @@ export class IdempotentCalls {
     return true;
   }
 
-  async #finish(own: OwnCall, work: Execution, reply: ToolReply, { fingerprint, traits }: Asked): Promise<void> {
-    const { id } = own.call;
+  async #finish(own: OwnCall, reply: ToolReply, { fingerprint, traits }: Asked): Promise<void> {
+    const { id } = own.current();
     const { isError, document, job, questions } = reply;
-    const isInterrupted = work.endedBy() === 'interrupted';
+    const isInterrupted = own.work.endedBy() === 'interrupted';
     const now = this.#options.clock.storeTime();
     // A transport tells that a reply arrived in the turn after it wrote it.
     if (!fingerprint.named) await new Promise(resolve => setImmediate(() => setImmediate(resolve)));

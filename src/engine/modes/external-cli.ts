@@ -1,5 +1,6 @@
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
+import { onThread } from '../../calls/ask/with-thread.ts';
 import type { ModelTurn, ThreadedCall } from '../../calls/call-record.ts';
 import type { Reply } from '../../calls/reply.ts';
 import type { ToolMode } from '../../calls/tool.ts';
@@ -35,7 +36,7 @@ function capOutput(text: string, cliName: string): { text: string; metadata: Jso
 }
 
 /** Another vendor's agent works on a request in this project, and its answer becomes part of the thread. */
-export const externalCli: Mode<Extract<ToolMode, { kind: 'externalCli' }>> = { thread: 'one', execute: ask };
+export const externalCli: Mode<Extract<ToolMode, { kind: 'externalCli' }>> = onThread(ask);
 
 async function ask(_definition: unknown, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { args, thread, tool } = call;

@@ -1,18 +1,13 @@
 import type { ActionContext } from '../../calls/action-context.ts';
 import type { ActionCall } from '../../calls/actions/actions.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
-import type { ParsedCall, ThreadedCall } from '../../calls/call-record.ts';
+import type { ParsedCall } from '../../calls/call-record.ts';
 import type { Reply } from '../../calls/reply.ts';
 import type { CliRegistry } from '../../providers/external-cli/cli-registry.ts';
 import type { Git } from '../../workspace/git/git.ts';
 
-/**
- * How tools of one kind are executed. A mode whose thread is `one` gets the call with its thread, which nobody else writes to
- * meanwhile; one of `none` gets the call as it was parsed.
- */
-export type Mode<Definition> =
-  | { thread: 'none'; execute(definition: Definition, call: ParsedCall, services: ModeServices): Promise<Reply> }
-  | { thread: 'one'; execute(definition: Definition, call: ThreadedCall, services: ModeServices): Promise<Reply> };
+/** How tools of one kind are executed; `onThread` makes one that works on the thread of its call. */
+export type Mode<Definition> = (definition: Definition, call: ParsedCall, services: ModeServices) => Promise<Reply>;
 
 /** What the modes use: the services of a call, and what only one of them needs. */
 export interface ModeServices extends CallServices {

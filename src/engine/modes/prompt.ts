@@ -1,6 +1,7 @@
 import { basename, join } from 'node:path';
 import { askModelTurn } from '../../calls/ask/ask.ts';
 import type { CallServices } from '../../calls/ask/services.ts';
+import { onThread } from '../../calls/ask/with-thread.ts';
 import type { AnsweredCall, ThreadedCall } from '../../calls/call-record.ts';
 import { isTruncated, type Reply, readControlStatus, requestedInputs } from '../../calls/reply.ts';
 import type { DocumentQuestion, PromptMode } from '../../calls/tool.ts';
@@ -98,7 +99,7 @@ async function bytesOf(files: readonly string[], { request }: ThreadedCall, { sa
 type Definition = PromptMode<Record<string, unknown>>;
 
 /** One question, one answer. */
-export const prompt: Mode<Definition> = { thread: 'one', execute: ask };
+export const prompt: Mode<Definition> = onThread(ask);
 
 async function ask(mode: Definition, call: ThreadedCall, services: CallServices): Promise<Reply> {
   const { args } = call;

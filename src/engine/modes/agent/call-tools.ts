@@ -119,7 +119,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Allowed | Refus
     return { outcome: 'refused', problem: `Refused, and not run: ${why}`, args };
   };
   const approval = await approvalOf(input, tool, call.id, sound.args);
-  if (typeof approval === 'string') return refused(approval, sound.args);
+  if ('problem' in approval) return refused(approval.problem, sound.args);
   if (!input.onToolCall && approval.asked !== undefined)
     return refused(`it needs an approval (${approval.asked}), and nobody is asked here.`, sound.args);
   // Who is asked may never answer: the end of the run does not wait for that.
@@ -133,7 +133,7 @@ async function judge(input: AgentInput, call: ToolCall): Promise<Allowed | Refus
   const edited = await check(input, tool, verdict.args);
   if ('problem' in edited) return invalid(`The edited arguments don't fit: ${edited.problem}`);
   const wrong = await approvalOf(input, tool, call.id, edited.args);
-  return typeof wrong === 'string' ? refused(wrong, edited.args) : { tool, args: edited.args };
+  return 'problem' in wrong ? refused(wrong.problem, edited.args) : { tool, args: edited.args };
 }
 
 /** For those who look at a call: what they change in it is not run. */
@@ -146,27 +146,25 @@ function copyOf(args: Record<string, unknown>): Record<string, unknown> {
   }
 }
 
-/** What an approval of a call covers, or what the tool itself has against it. */
-async function approvalOf({ signal }: AgentInput, tool: AgentTool, callId: string, args: Record<string, unknown>) {
+/** What the code of a tool, or of a program that uses the library, says of a call; the model is told why where it fails. */
+async function said<Said>(
+  { signal }: AgentInput,
+  say: () => Said | Promise<Said>,
+): Promise<Said | { problem: string }> {
   try {
-    const covered = Promise.resolve(tool.approval?.(args, { callId, signal }));
-    return (await orAbort(covered, signal)) ?? everyCall(tool.name);
+    return await orAbort(Promise.resolve(say()), signal);
   } catch (error) {
     throwIfAborted(signal);
-    // The model is told what is wrong with its call.
-    return failureText(error);
-  }
-}
-
-async function check({ signal }: AgentInput, tool: AgentTool, args: Record<string, unknown>) {
-  try {
-    return tool.check ? await orAbort(Promise.resolve(tool.check(args)), signal) : { args };
-  } catch (error) {
-    throwIfAborted(signal);
-    // Of a program that uses the library; the model is told.
     return { problem: failureText(error) };
   }
 }
+
+const check = (input: AgentInput, tool: AgentTool, args: Record<string, unknown>) =>
+  said(input, () => tool.check?.(args) ?? { args });
+
+/** What an approval of a call covers, or what the tool itself has against it. */
+const approvalOf = (input: AgentInput, tool: AgentTool, callId: string, args: Record<string, unknown>) =>
+  said(input, async () => (await tool.approval?.(args, { callId, signal: input.signal })) ?? everyCall(tool.name));
 
 async function run(round: Round, { id, name }: ToolCall, allowed: Allowed, calls: number): Promise<CallOutcome> {
   const { parts, number, limits, left } = round;

@@ -30,23 +30,25 @@ const outputTokens = 8_192;
 /** Thoughts come out of the same room. */
 const thinkingOutputTokens = 32_768;
 
-interface Run extends Pick<AgentResult, 'rounds' | 'toolCalls' | 'usage' | 'attempts'>, Pick<AgentInput, 'candidates'> {
-  parts: AgentParts;
-  input: AgentInput;
-  limits: AgentLimits;
+/** What a run came to so far: plain data from which it goes on, in whichever process. */
+interface RunState
+  extends Pick<AgentResult, 'rounds' | 'toolCalls' | 'usage' | 'attempts' | 'costUsd' | 'warnings'>,
+    Pick<AgentInput, 'candidates'> {
   conversation: Conversation;
   /** Everything that was added, whatever was trimmed since. */
   all: Conversation['exchanges'];
-  costUsd: number | undefined;
-  warnings: Set<string>;
   /** Some text went to who listens. */
   spoke: boolean;
 }
 
-/** A run that stopped before a call, for which its gate waits: plain data from which it goes on, in whichever process. */
-export interface StoppedRun
-  extends Pick<Run, 'conversation' | 'all' | 'candidates' | 'rounds' | 'usage' | 'attempts' | 'costUsd' | 'spoke'> {
-  warnings: string[];
+interface Run extends RunState {
+  parts: AgentParts;
+  input: AgentInput;
+  limits: AgentLimits;
+}
+
+/** A run that stopped before a call, for which its gate waits. */
+export interface StoppedRun extends RunState {
   round: { said: readonly SaidPart[]; outcomes: RoundOutcomes };
 }
 
@@ -65,7 +67,8 @@ export async function runAgent(parts: AgentParts, input: AgentInput): Promise<Ag
  * by `onEvent`.
  */
 export async function runUntilStopped(parts: AgentParts, input: AgentInput, earlier?: StoppedRun) {
-  const run = earlier ? resumedRun(parts, input, earlier) : newRun(parts, input);
+  const state = earlier ? { ...earlier, conversation: relinked(earlier.conversation) } : newState(input);
+  const run: Run = { ...state, parts, input, limits: { ...agentLimits, ...input.limits } };
   for (let open = earlier?.round; ; open = undefined) {
     if (!open) {
       const closing = closingOf(run);
@@ -74,24 +77,19 @@ export async function runUntilStopped(parts: AgentParts, input: AgentInput, earl
       open = { said: answer.said ?? [], outcomes: [] };
     }
     const round = { ...open, outcomes: await work(run, open) };
-    if (round.outcomes.includes(null)) return { stopped: stoppedRun(run, round) };
+    if (!round.outcomes.includes(null)) continue;
+    const { parts: _parts, input: _input, limits: _limits, ...stopped } = run;
+    return { stopped: { ...stopped, round } };
   }
 }
 
-function stoppedRun({ parts: _parts, input: _input, limits: _limits, ...run }: Run, round: OpenRound): StoppedRun {
-  return { ...run, warnings: [...run.warnings], round };
+/** The exchange that a refresh stands behind, itself, which a copy of it no longer is. */
+function relinked({ refresh, ...conversation }: Conversation): Conversation {
+  const after = conversation.exchanges.find(each => isDeepStrictEqual(each, refresh?.after));
+  return { ...conversation, refresh: after && refresh && { ...refresh, after } };
 }
 
-function resumedRun(parts: AgentParts, input: AgentInput, { warnings, round: _round, ...earlier }: StoppedRun): Run {
-  const { conversation, costUsd } = earlier;
-  // The exchange itself, which a copy of it no longer is.
-  const after = conversation.exchanges.find(each => isDeepStrictEqual(each, conversation.refresh?.after));
-  const refresh = after && conversation.refresh && { ...conversation.refresh, after };
-  const run = { ...newRun(parts, input), ...earlier, costUsd, warnings: new Set(warnings) };
-  return { ...run, conversation: { ...conversation, refresh } };
-}
-
-function newRun(parts: AgentParts, input: AgentInput): Run {
+function newState(input: AgentInput): RunState {
   const { mark, history = [] } = input;
   const task = asMessage('user', 'turn', input.message);
   const context = input.context === undefined ? undefined : asMessage('user', 'turn', input.context);
@@ -99,9 +97,6 @@ function newRun(parts: AgentParts, input: AgentInput): Run {
   const notice = input.tools.length > 0 ? [asMessage('system', 'preamble', noticeOf(mark))] : [];
   const preamble = [...input.preamble, ...notice];
   return {
-    parts,
-    input,
-    limits: { ...agentLimits, ...input.limits },
     candidates: input.candidates,
     conversation: { preamble, mark, history, task, exchanges: [], ...(context && { context }) },
     all: [],
@@ -110,7 +105,7 @@ function newRun(parts: AgentParts, input: AgentInput): Run {
     usage: noUsage,
     attempts: [],
     costUsd: 0,
-    warnings: new Set(),
+    warnings: [],
     spoke: false,
   };
 }
@@ -195,7 +190,7 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.attempts.push(...answer.attempts);
   run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
   run.candidates = [candidate, ...run.candidates.filter(other => other.model !== candidate.model)];
-  for (const warning of warnings) run.warnings.add(warning);
+  run.warnings.push(...warnings);
   const model = modelName(candidate);
   const cost = costUsd === undefined ? {} : { costUsd };
   run.input.onEvent?.({ type: 'response', round, model, text, calls: callsIn(answer).length, usage, ...cost });
@@ -241,7 +236,7 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
     stopReason,
     candidate: answer.candidate,
     attempts: run.attempts,
-    warnings: [...run.warnings],
+    warnings: [...new Set(run.warnings)],
   };
 }
 

@@ -125,10 +125,7 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
     },
     /** All of a run that waits, for ten more minutes. */
     async open({ id, key }: WaitingRun): Promise<StoredRun> {
-      await change(id, patienceMs, head => {
-        if (head?.state !== 'waiting') throw head ? answered(head) : noSuchRun(id);
-        return head;
-      });
+      await change(id, patienceMs, head => waitingAs(head ?? { id, key }, head));
       const own = here.get(id);
       const stored = await state.change(bodyPrefix + id, patienceMs, value => value);
       const body = own?.key === key ? own.body : bodyOf(stored);
@@ -140,16 +137,16 @@ export function createWaitingRuns(parts: Pick<CallServices, 'threads' | 'clock' 
       const taken = new AbortController();
       const options = { signal: AbortSignal.any([signal, taken.signal]), onWait: () => taken.abort(answered(run)) };
       return threads.exclusively(run.id, options, async () => {
-        assertWaiting(await read(run.id), run);
+        const head = await read(run.id);
+        if (head?.state === 'running') throw interrupted(head);
+        waitingAs(run, head);
         return work();
       });
     },
     /** Uses the answer up, before anything is done for it. */
-    async claim({ id, key }: WaitingRun): Promise<void> {
-      await change(id, runningMs, head => {
-        if (head?.state !== 'waiting' || head.key !== key) throw head ? answered(head) : noSuchRun(id);
-        return { ...head, state: 'running' };
-      });
+    async claim(run: WaitingRun): Promise<void> {
+      const { id } = run;
+      await change(id, runningMs, head => ({ ...waitingAs(run, head), state: 'running' }));
       here.get(id)?.stopTimer();
       here.delete(id);
       await state.change(bodyPrefix + id, 0, () => undefined);
@@ -223,10 +220,10 @@ function bodyOf(value: JsonObject | undefined): string | undefined {
 const isBytes = (value: unknown): value is { bytes: true; data: string } =>
   isRecord(value) && value.bytes === true && typeof value.data === 'string';
 
-function assertWaiting(now: WaitingRun | undefined, { id, key }: WaitingRun): void {
-  if (!now) throw noSuchRun(id);
-  if (now.state === 'running') throw interrupted(now);
-  if (now.state === 'ended' || now.key !== key) throw answered(now);
+/** What is stored of a run that waits for an answer to this very question; throws where it does not any more. */
+function waitingAs({ id, key }: Pick<WaitingRun, 'id' | 'key'>, head: WaitingRun | undefined): WaitingRun {
+  if (head?.state === 'waiting' && head.key === key) return head;
+  throw head ? answered(head) : noSuchRun(id);
 }
 
 const tooManyWait = (): AppError =>

@@ -14,7 +14,7 @@ import { estimateTokens } from '../../../core/tokens.ts';
 import { noUsage } from '../../../core/usage.ts';
 import { isSkip } from '../../../workspace/paths.ts';
 import { readTextFile } from '../../../workspace/read-file.ts';
-import type { Mode, ModeServices } from '../mode.ts';
+import type { Mode } from '../mode.ts';
 import type { AnswerWriter, WrittenAnswer } from './answer-files.ts';
 import { assertSeparateOutputs, createAnswerWriter, planOutput, prepareOutput } from './answer-files.ts';
 import {
@@ -50,16 +50,14 @@ function unreadable({ path, code, reason }: Skip): AppError {
 }
 
 /** One text to several models at once; each answer in a slot of its own, or in a file. */
-export const fanout: Mode<FanoutMode> = { thread: 'none', execute: executeFanout };
-
-async function executeFanout(mode: FanoutMode, parsed: ParsedCall, services: ModeServices): Promise<Reply> {
+export const fanout: Mode<FanoutMode> = async (mode, parsed, services) => {
   const call = await maskCall(services.mask, parsed, parsed.reqId);
   const run = { services, call, scope: call.reqId, spent: { usage: noUsage } };
   if (mode.from === 'text') return intoReply({ ...run, text: String(call.args.text) }, mode);
   call.progress.stage('reading the prompt');
   const { text, path } = await readQuestion(services, call);
   return mode.to === 'reply' ? intoReply({ ...run, text }, mode) : intoFiles({ ...run, text }, mode, path);
-}
+};
 
 async function intoReply(run: FanoutRun, mode: FanoutMode): Promise<Reply> {
   const responses = await askTargets(run, await resolveTargets(run, mode));
@@ -176,7 +174,7 @@ async function keep({ services, call, text, spent }: FanoutRun, entries: readonl
   const { content, offsets } = joined(entries);
   const { owner, root } = call.request.principal;
   const blank = threads.start({ owner, workspace: root }, call.tool.name);
-  const exchange = services.newExchange();
+  const exchange = threads.newExchange();
   const asked = entries.flatMap(({ facts, text: answer }) => (answer === undefined ? [] : [String(facts.model)]));
   const modelMetadata = { asked, usage: spent.usage, costUsd: spent.costUsd };
   const turns = [

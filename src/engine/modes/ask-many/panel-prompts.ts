@@ -118,7 +118,7 @@ export function storedTurn({ services, call }: PanelRun, content: string, prompt
     seq: call.thread.seq + 1,
     role: 'user',
     content,
-    exchange: services.newExchange(),
+    exchange: services.threads.newExchange(),
     files: fullest ? recordsFor(call, fullest.turn.files, fullest.candidates) : [],
     images: fullest?.turn.images ?? [],
   });

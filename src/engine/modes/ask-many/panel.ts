@@ -1,5 +1,6 @@
 import { inExchange } from '../../../calls/ask/ask.ts';
 import { fileTokens } from '../../../calls/ask/route-call.ts';
+import { onThread } from '../../../calls/ask/with-thread.ts';
 import { continuationOffer, type Reply, requestedInputs, successReply } from '../../../calls/reply.ts';
 import type { PanelMode } from '../../../calls/tool.ts';
 import { type AppError, limitError, throwIfAborted } from '../../../core/errors.ts';
@@ -267,14 +268,11 @@ async function conclude(run: PanelRun, proposal: string, responses: PanelistResp
 }
 
 /** Several models judge one proposal, none of them seeing the others: all in one call, or one model a call. */
-export const panel: Mode<PanelMode> = {
-  thread: 'one',
-  execute(mode, call, services) {
-    const { warnings, ...wanted } = panelCallOf(call.args);
-    const noted = { ...call, warnings: [...call.warnings, ...warnings] };
-    const scope = noted.thread.id;
-    const run: PanelRun = { services, mode, call: noted, scope, spent: { usage: noUsage }, exchange: { services } };
-    const steps = () => (wanted.kind === 'step' ? panelStep(run, wanted) : panelInOneCall(run, wanted));
-    return inExchange(run.exchange, noted, steps);
-  },
-};
+export const panel: Mode<PanelMode> = onThread((mode, call, services) => {
+  const { warnings, ...wanted } = panelCallOf(call.args);
+  const noted = { ...call, warnings: [...call.warnings, ...warnings] };
+  const scope = noted.thread.id;
+  const run: PanelRun = { services, mode, call: noted, scope, spent: { usage: noUsage }, exchange: { services } };
+  const steps = () => (wanted.kind === 'step' ? panelStep(run, wanted) : panelInOneCall(run, wanted));
+  return inExchange(run.exchange, noted, steps);
+});

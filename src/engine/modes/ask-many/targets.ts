@@ -34,8 +34,7 @@ export async function resolveTargets({ services, call, text }: FanoutRun, mode: 
     throw limitError('size', `${named.length} models were named; one call asks at most ${maxModels}.`, {
       next: `Name at most ${maxModels} models.`,
     });
-  await assertPrefixed(services, modelsField, named, request);
-  if (named.length > 0) return Promise.all(named.map(name => resolveNamed(services, { ...request, name })));
+  if (named.length > 0) return resolvePrefixed(services, modelsField, named, request);
   const { defaultModels } = services.fanout;
   if (defaultModels.length > 0)
     return Promise.all(defaultModels.map(name => resolveName(services, { ...request, name })));
@@ -45,13 +44,6 @@ export async function resolveTargets({ services, call, text }: FanoutRun, mode: 
   if (mode.decision !== undefined) return choosePanel(services, chosen);
   const { candidates, requested, corrected, warnings } = await services.route(chosen);
   return [{ model: requested, who: { candidates, corrected }, warnings }];
-}
-
-/** The slot of a name that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. */
-async function resolveNamed(services: ModeServices, request: NamedRequest): Promise<Target> {
-  const { name } = request;
-  if (hasProvider(services, name)) return resolveName(services, request);
-  return { model: name, who: { failure: noProvider(services, name) }, warnings: [] };
 }
 
 async function resolveName(services: ModeServices, request: NamedRequest): Promise<Target> {
@@ -80,19 +72,25 @@ function noProvider({ fanout }: ModeServices, name: string): AppError {
   });
 }
 
-/** Throws for names without a provider in front, with the names that they probably stand for. */
-async function assertPrefixed(services: ModeServices, field: string, names: string[], request: ModelRequest) {
+/**
+ * The slots of names that a caller wrote: what stands before the colon is a provider, or the slot says that it is none. Throws for
+ * names without one in front, with the names that they probably stand for.
+ */
+async function resolvePrefixed(services: ModeServices, field: string, names: string[], request: ModelRequest) {
   const errors: FieldError[] = [];
-  for (const name of names) {
-    if (hasProvider(services, name)) continue;
-    const { who } = await resolveTarget(services, { ...request, name });
+  const targets = await Promise.all(names.map(name => resolveName(services, { ...request, name })));
+  const slots = targets.map((target): Target => {
+    const { model: name, who } = target;
+    if (hasProvider(services, name)) return target;
     const meant = 'candidates' in who && !who.corrected ? modelName(who.candidates[0]) : undefined;
     // The name of no model either: before the colon stands a provider that is none of ours, and its own slot says so.
-    if (prefixOf(name) !== undefined && meant === undefined) continue;
+    if (prefixOf(name) !== undefined && meant === undefined)
+      return { model: name, who: { failure: noProvider(services, name) }, warnings: [] };
     const error = `"${safeCut(name, maxShownLength)}" names no provider`;
     errors.push({ field, error, allowed: [meant ?? 'provider:model'] });
-  }
-  if (errors.length === 0) return;
+    return target;
+  });
+  if (errors.length === 0) return slots;
   const messages = errors.map(({ error }) => error).join(', ');
   throw inputError(`${messages}: every model is written as provider:model.`, {
     next: `Write ${errors.flatMap(({ allowed = [] }) => allowed).join(', ')}; "list_providers" and "list_models" have the names. Leave ${field} out to have the default asked.`,
@@ -113,12 +111,9 @@ const field = 'ceo_model';
 export async function resolveDecider({ services, call }: FanoutRun, { category }: FanoutMode, board: Target[]) {
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];
-  if (typeof name === 'string') {
-    await assertPrefixed(services, field, [name], request);
-    const target = await resolveNamed(services, { ...request, name });
-    if ('failure' in target.who) throw target.who.failure;
-    return target;
-  }
+  const [named] = typeof name === 'string' ? await resolvePrefixed(services, field, [name], request) : [];
+  if (named && 'failure' in named.who) throw named.who.failure;
+  if (named) return named;
   const panelNamed = [...namesIn(call.args[modelsField]), ...services.fanout.defaultModels].length > 0;
   const candidates = await chooseSynthesizer(services, { panelNamed }, board, request);
   if (!candidates) throw new TypeError('a board with a model has one that can decide');

@@ -1,5 +1,6 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
+import { onThread } from '../../../calls/ask/with-thread.ts';
 import type { AnsweredCall, ThreadedCall } from '../../../calls/call-record.ts';
 import { replyMargin, shownToApprove } from '../../../calls/format-reply.ts';
 import { objectIn, type Reply, successReply } from '../../../calls/reply.ts';
@@ -182,11 +183,9 @@ const sentence = (reason: string): string => `The model's patch is not shown: ${
 const maxChars = 60_000;
 
 /** An error message, with the files it names, becomes a diagnosis; or the patch of the last one is applied. */
-export const diagnose: Mode<DiagnoseMode> = {
-  thread: 'one',
-  execute: (definition, call, services) =>
-    call.args.apply === true ? applyDiagnosis(call, services) : askForDiagnosis(definition, call, services),
-};
+export const diagnose: Mode<DiagnoseMode> = onThread((definition, call, services) =>
+  call.args.apply === true ? applyDiagnosis(call, services) : askForDiagnosis(definition, call, services),
+);
 
 async function askForDiagnosis(definition: DiagnoseMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const { stderr, command, absolute_file_paths: named, patch } = call.args;

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
-import { quietWorkflowFields, workflowFields } from '../../../calls/fields.ts';
 import { type Step, type WorkflowProgress, workflowProgress } from '../../../calls/tool.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import type { WorkflowState } from '../../../core/thread.ts';
@@ -124,40 +123,6 @@ function gathered(known: WorkflowProgress | undefined, step: Step) {
   };
 }
 
-const fields = z.object({
-  ...workflowFields,
-  ...quietWorkflowFields,
-  findings: workflowFields.findings.optional(),
-  // Each tool has checked it against its own words.
-  confidence: z.string().optional(),
-  images: z.array(z.string()).optional(),
-  is_step_revision: z.boolean().optional(),
-  revises_step_number: z.int().optional(),
-  branch_id: z.string().optional(),
-});
-
-/** The common part of a workflow tool's validated arguments. */
-export function stepOf(args: Record<string, unknown>, unsure = 'low'): Step & { useExpert?: boolean } {
-  const given = fields.parse(args);
-  return {
-    step: given.step,
-    stepNumber: given.step_number,
-    totalSteps: given.total_steps,
-    nextStepRequired: given.next_step_required,
-    findings: given.findings ?? '',
-    filesChecked: given.files_checked ?? [],
-    relevantFiles: given.relevant_files ?? [],
-    relevantContext: given.relevant_context ?? [],
-    issuesFound: given.issues_found ?? [],
-    images: given.images ?? [],
-    confidence: given.confidence ?? unsure,
-    hypothesis: given.hypothesis,
-    revises: revised(given),
-    branch: given.branch_id,
-    useExpert: given.use_assistant_model,
-  };
-}
-
 const defaultLevels = ['exploring', 'medium', 'high', 'very_high', 'almost_certain'] as const;
 
 /**
@@ -173,10 +138,4 @@ export function levelOf({ stepNumber, totalSteps }: Step, levels: readonly strin
         ? 0
         : 1 + Math.floor(((stepNumber - explored - 1) * 3) / (totalSteps - explored - 1));
   return levels[rank] ?? '';
-}
-
-/** Hosts that fill in every field send a number beside `is_step_revision: false`: that revises nothing. */
-function revised(given: z.output<typeof fields>): number | undefined {
-  if (given.is_step_revision === false) return given.revises_step;
-  return given.revises_step ?? given.revises_step_number ?? (given.is_step_revision ? given.step_number : undefined);
 }

@@ -3,9 +3,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { askModelTurn, type Finish, recordLocalTurn } from '../../../calls/ask/ask.ts';
 import { collectImages, maxImages } from '../../../calls/ask/prompt.ts';
 import { maskArguments, maskDocument } from '../../../calls/ask/redaction.ts';
+import { onThread } from '../../../calls/ask/with-thread.ts';
 import type { AnsweredCall, LocalTurn, ModelTurn, ThreadedCall } from '../../../calls/call-record.ts';
 import { type Reply, readControlStatus } from '../../../calls/reply.ts';
 import type { Evidence, EvidencePiece, Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
+import { stepOf } from '../../../calls/tool.ts';
 import { inputError } from '../../../core/errors.ts';
 import { type JsonObject, jsonOf } from '../../../core/json.ts';
 import type { StoredTurn } from '../../../core/thread.ts';
@@ -14,7 +16,7 @@ import { listSourceFiles, missingPaths } from '../../../workspace/find-files.ts'
 import { isSkip } from '../../../workspace/paths.ts';
 import type { Mode, ModeServices } from '../mode.ts';
 import { expertDocument, pauseDocument, skippedDocument, stepDocument, workSince } from './documents.ts';
-import { advance, isSameRun, orderWarning, readProgress, repeatsEvidence, stepOf } from './step-progress.ts';
+import { advance, isSameRun, orderWarning, readProgress, repeatsEvidence } from './step-progress.ts';
 
 /**
  * A step as the turn that everybody after it reads: what was done, what was found, in readable text, with `lines` of the tool's own.
@@ -75,7 +77,7 @@ function withOwnIssues(progress: WorkflowProgress, tool: string, evidence: Evide
 type StepCall = Awaited<ReturnType<typeof record>>;
 
 /** One step of a workflow. State is the thread's: two callers, two daemons or a restart in between give the same answers. */
-export const workflow: Mode<WorkflowMode> = { thread: 'one', execute: takeStep };
+export const workflow: Mode<WorkflowMode> = onThread(takeStep);
 
 async function takeStep(mode: WorkflowMode, call: ThreadedCall, services: ModeServices): Promise<Reply> {
   const tool = call.tool.name;
@@ -172,7 +174,7 @@ async function record(
   mode: WorkflowMode,
   call: ThreadedCall,
   services: ModeServices,
-  { step, before }: { step: ReturnType<typeof stepOf>; before: WorkflowProgress | undefined },
+  { step, before }: { step: Step; before: WorkflowProgress | undefined },
 ) {
   const tool = call.tool.name;
   const { sandbox, home } = services;

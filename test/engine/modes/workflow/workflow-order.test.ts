@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { stepOf } from '../../../../src/calls/tool.ts';
 import { jsonOf } from '../../../../src/core/json.ts';
-import { advance, readProgress, stepOf } from '../../../../src/engine/modes/workflow/step-progress.ts';
+import { advance, readProgress } from '../../../../src/engine/modes/workflow/step-progress.ts';
 import { step, workflowRig } from '../../../tools/workflow-rig.ts';
 
 const rig = workflowRig();
