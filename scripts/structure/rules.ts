@@ -44,7 +44,7 @@ export interface StructureRules {
   /** Maximum files and hand-written lines below src/. */
   budgets: { files: number; lines: number };
   /** Maximum files, folders and functions of src/ that run in one call, measured by scripts/trace-call.ts. */
-  traceBudget: { chat: { files: 90, folders: 20, functions: 853 }, debug: { files: 95, folders: 21, functions: 938 } },
+  traceBudget: Record<'chat' | 'debug', { files: number; folders: number; functions: number }>;
 }
 
 /** Returns the row of an inner folder; undefined for an unknown one. */
@@ -318,6 +318,6 @@ export const rules: StructureRules = {
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
   // Of them 428 of CSS, browser JavaScript and two JSON tables.
-  budgets: { files: 458, lines: 75_140 },
+  budgets: { files: 458, lines: 75_191 },
   traceBudget: { chat: { files: 90, folders: 20, functions: 853 }, debug: { files: 95, folders: 21, functions: 938 } },
 };

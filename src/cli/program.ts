@@ -4,8 +4,9 @@ import { inspect } from 'node:util';
 import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
-import { errorCode, inputError, isAppError } from '../core/errors.ts';
-import { decodeText } from '../core/text.ts';
+import { asError, errorCode, inputError, isAppError } from '../core/errors.ts';
+import { decodeText, printableText, safeCut } from '../core/text.ts';
+import { version } from '../core/version.ts';
 import { exitCodeOf, type Invocation, isOn } from './command/command.ts';
 import { createOutput, failureDocument, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
@@ -50,10 +51,21 @@ function hasContent(fd: number): boolean {
 
 const failedExit = 1;
 
+const maxFault = 4_000;
+
+/** A fault of this program. Node would show the line of the built program that it is at, which holds thousands of characters. */
+function tellFault(error: unknown): number {
+  const report = `polylogue ${version} failed: ${asError(error).message}\nThis is a bug. Report it with these lines:\n`;
+  process.stderr.write(printableText(`${report}${safeCut(inspect(error), maxFault)}\n`));
+  return failedExit;
+}
+
 /** Runs what the command line asks for; without arguments it serves MCP on standard input and output. */
 export async function runProgram(argv: readonly string[]): Promise<void> {
   // Where nobody reads its log any more, or that can't be written, it works on, and ends in good order.
   process.stderr.on('error', () => undefined);
+  if (process.listenerCount('uncaughtException') === 0)
+    process.on('uncaughtException', error => process.exit(tellFault(error)));
   if (argv.length > 0) process.stdout.on('error', goOnUnread);
   // What a host starts, and waits for, needs no reading of a command line.
   const isConnect = argv.length === 1 && argv[0] === 'connect';
@@ -81,11 +93,7 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     const code = await definition.run({ args, flags, config, environment, env, launch, commands, out, readInput });
     return code ?? 0;
   } catch (error) {
-    if (!isAppError(error)) {
-      // A fault of this program: as Node shows it, but for what in it could steer a terminal.
-      system.writeError(`${inspect(error)}\n`);
-      return failedExit;
-    }
+    if (!isAppError(error)) return tellFault(error);
     tellFailure(out, failureDocument(error));
     return exitCodeOf(error.details.code);
   }

@@ -66,10 +66,25 @@ export function textOf(message: Message): string {
   return [text, ...(said ?? []), ...(message.results?.map(result => result.text) ?? [])].join('');
 }
 
+type Told = { text?: string; vendor?: VendorFacts };
+
+function unsigned<Item extends Told>(item: Item): Item {
+  const empty = Object.entries(item.vendor ?? {}).filter(([, facts]) => Object.keys(facts).length === 0);
+  return item.vendor ? { ...item, vendor: Object.fromEntries(empty) } : item;
+}
+
 /** With another text; what its vendor signed was the one that it had. */
-export function withText<Item extends { text?: string; vendor?: VendorFacts }>(item: Item, text: string): Item {
-  const unsigned = Object.entries(item.vendor ?? {}).filter(([, facts]) => Object.keys(facts).length === 0);
-  return text === item.text ? item : { ...item, text, ...(item.vendor && { vendor: Object.fromEntries(unsigned) }) };
+const withText = <Item extends Told>(item: Item, text: string): Item =>
+  text === item.text ? item : { ...unsigned(item), text };
+
+/** What a model said, with other texts; calls keep their arguments. Some vendors repeat thoughts in the clear beside later pieces. */
+export async function mapSaid(said: readonly SaidPart[], text: (text: string) => Promise<string>): Promise<SaidPart[]> {
+  const mapped = said.map(async part => (part.type === 'call' ? part : withText(part, await text(part.text))));
+  const repeats = async ({ vendor = {} }: SaidPart) =>
+    JSON.stringify(await mapTexts({ ...vendor }, text)) !== JSON.stringify(vendor);
+  const parts = await Promise.all(mapped);
+  if (!parts.some((part, at) => part.type === 'thought' && part !== said[at])) return parts;
+  return Promise.all(parts.map(async part => ((await repeats(part)) ? unsigned(part) : part)));
 }
 
 /** The message with another text in the place of each of its own; names and ids stay. */
@@ -77,12 +92,12 @@ export async function mapMessage(message: Message, text: (text: string) => Promi
   const { parts, said, results } = message;
   const mapped = async <Item extends { type: string; text?: string }>(item: Item): Promise<Item> =>
     item.text === undefined ? item : withText(item, await text(item.text));
-  const mappedSaid = async (part: SaidPart): Promise<SaidPart> =>
-    part.type === 'call' ? { ...part, args: await mapTexts(part.args, text) } : mapped(part);
+  const mappedCall = async (part: SaidPart): Promise<SaidPart> =>
+    part.type === 'call' ? { ...part, args: await mapTexts(part.args, text) } : part;
   return {
     ...message,
     parts: await Promise.all(parts.map(part => mapped(part))),
-    ...(said && { said: await Promise.all(said.map(mappedSaid)) }),
+    ...(said && { said: await Promise.all((await mapSaid(said, text)).map(mappedCall)) }),
     ...(results && { results: await Promise.all(results.map(async each => withText(each, await text(each.text)))) }),
   };
 }

@@ -5,7 +5,7 @@ import type { CallServices } from '../calls/ask/services.ts';
 import { titleOf } from '../calls/ask/with-thread.ts';
 import type { RequestId } from '../core/ids.ts';
 import type { Message, Part, SaidPart, ToolResult } from '../core/message.ts';
-import { mapMessage, textOf, withText } from '../core/message.ts';
+import { mapMessage, mapSaid, textOf } from '../core/message.ts';
 import type { Candidates, ModelInfo } from '../core/model.ts';
 import type { StoredTurn, Thread } from '../core/thread.ts';
 import { estimateTokens } from '../core/tokens.ts';
@@ -128,10 +128,7 @@ async function askMasked(
   const shown = await maskAnswer(mask, scope, answer);
   if (!answer.said) return shown;
   // The program runs the calls, with what the model wrote.
-  const said = answer.said.map(async (part): Promise<SaidPart> => {
-    return part.type === 'call' ? part : withText(part, (await mask(part.text, scope, 'model')).text);
-  });
-  return { ...shown, said: await Promise.all(said) };
+  return { ...shown, said: await mapSaid(answer.said, async text => (await mask(text, scope, 'model')).text) };
 }
 
 /** The newest message of the user's is the task, which stays; what came after it are rounds, as a loop of calls makes them. */

@@ -27,6 +27,8 @@ export const secretFiles: readonly { title: string; patterns: readonly string[] 
       ...['.kube/config', '.aws/credentials', '.azure/accesstokens.json', '.azure/msal_token_cache.json'],
       ...['application_default_credentials.json', 'gcloud/credentials.db', 'gcloud/access_tokens.db', 'gh/hosts.yml'],
       ...['.cargo/credentials', '.cargo/credentials.toml', '.gem/credentials', '.vault-token', '.s3cfg', '.boto'],
+      ...['credentials.json', 'client_secret*.json', 'serviceaccountkey.json', 'credentials.tfrc.json'],
+      ...['*.tfstate', '*.tfstate.backup', 'terraform.tfstate*'],
     ],
   },
 ];

@@ -3,7 +3,7 @@ import { copyFile, link, lstat, mkdir, open, readlink, rename, rm, rmdir } from 
 import { tmpdir } from 'node:os';
 import { join, parse, relative, sep } from 'node:path';
 import { errorCode, inputError, isAppError, securityError, storageError } from '../core/errors.ts';
-import { printablePath } from '../core/text.ts';
+import { printablePath, safeCut } from '../core/text.ts';
 import { devices, isIn, isSecretFile, isSkip, readNames, upwards } from './paths.ts';
 import { type ProtectedChange, reasonToProtect } from './protected-files.ts';
 import type { Located, Sandbox } from './sandbox.ts';
@@ -73,7 +73,7 @@ export function numberedName(name: string, number: number): string {
 }
 
 const safePart = (text: string): string =>
-  text
+  safeCut(text, maxNameBytes * 4)
     .normalize('NFC')
     .replace(/[^\p{L}\p{M}\p{N}._+@=-]+/gu, '-')
     .replace(/^[-.]+|[-.]+$/g, '');

@@ -161,6 +161,20 @@ describe('the command line', () => {
     expect(err).toContain('MAX_NAMED_FILES');
   });
 
+  it('tells a fault of its own with its version, and without the code that it is at', async () => {
+    const faulty = join(place, 'faulty.cjs');
+    const long = 'x'.repeat(3_000);
+    await writeFile(faulty, `process.stdout.write = () => { ${long}: throw new TypeError('Odd.\\u001b[2J'); };\n`);
+    for (const command of [['models', '--offline'], ['--help']]) {
+      const { code, err } = await run(command, { node: ['-r', faulty] });
+      expect(code).toBe(1);
+      expect(err).toMatch(/^polylogue \d+\.\d+\.\d+ failed: Odd\.\S+\nThis is a bug\. Report it .*\nTypeError: Odd\./);
+      expect(err).toContain('faulty.cjs:1:');
+      expect(err).not.toContain('xxx');
+      expect(err).not.toContain('\u001b');
+    }
+  });
+
   it('tells an older Node what to do', async () => {
     const older = join(place, 'older.cjs');
     await writeFile(

@@ -69,7 +69,7 @@ describe('polylogue export and import', () => {
 
   it('say what is wrong, and end with 2 for the command line and 1 for what failed', async () => {
     const unknown = await run(['export', '00000000-0000-4000-8000-000000000000']);
-    expect(unknown).toMatchObject({ code: 1, out: '' });
+    expect(unknown).toMatchObject({ code: 2, out: '' });
     expect(unknown.err).toContain('Unknown thread');
     expect((await run(['export', id, '--output', 'none/talk.md'])).code).toBe(1);
     expect((await run(['export', id, '--format', 'pdf'])).code).toBe(2);

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { fileName, numberedName } from '../../src/workspace/write-file.ts';
+import { ownTime } from '../support/own-time.ts';
 
 describe('fileName', () => {
   it.each([
@@ -23,6 +24,9 @@ describe('fileName', () => {
     expect(name).toMatch(/\.md$/);
     const long = fileName(['問'.repeat(200), 'openai', 'gpt-5'], 'md');
     expect(long).toMatch(/^問{40,}_openai_gpt-5\.md$/);
+    const began = ownTime();
+    for (const text of ['a'.repeat(50_000), `a${'-'.repeat(50_000)}a`]) fileName([text], 'md');
+    expect(ownTime() - began).toBeLessThan(500);
   });
 });
 

@@ -174,7 +174,7 @@ function composePolylogue(product: Product, config: AppConfig, emitter: Emitter,
     const session = idempotencyKey === undefined ? undefined : { gone: over.signal, idempotencyKey };
     const call = { name, arguments: args, principal, session, ...watch };
     const { isError, document, error } = await product.host.call(call, joined(over.signal, signal));
-    if (isError) throw errorIn(document, error);
+    if (isError) throw over.signal.aborted ? closed() : errorIn(document, error);
     return document;
   };
   const diagnose = async (request: ErrorRequest, patch: boolean) => {

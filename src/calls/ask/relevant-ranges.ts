@@ -51,7 +51,7 @@ function termsOf(question: string) {
   /** How much more than a usual word each says. */
   const weights: number[] = [];
   for (const [word] of question.slice(0, 20_000).matchAll(token)) {
-    const isName = /[\p{L}_$].*[\p{Lu}\p{N}_$]/u.test(word) || /^\p{N}{3}|^\p{N}+\D/u.test(word);
+    const isName = /^[\p{L}_$].*[\p{Lu}\p{N}_$]/u.test(word) || /^\p{N}{3}|^\p{N}+\D/u.test(word);
     for (const key of keysOf(word)) {
       if (keys.has(key) || weights.length >= maxTerms) continue;
       keys.set(key, weights.length);

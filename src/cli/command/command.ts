@@ -86,9 +86,9 @@ export const commandGroups = ['Ask', 'Threads', 'Search', 'Models', 'Setup', 'Se
 
 export const misusedExit = 2;
 
-/** What a command ends with after an error of this code: whether what was given, or the configuration, has to be corrected. */
+/** What a command ends with after an error of this code: whether what was given or named, or the configuration, has to be corrected. */
 export const exitCodeOf = (code: string): number =>
-  ['INVALID_INPUT_FORMAT', 'MISSING_PARAMETER', 'CONFIG'].includes(code) ? misusedExit : 1;
+  /^(INVALID_INPUT_FORMAT|MISSING_PARAMETER|CONFIG|THREAD_EXPIRED|\w+_NOT_FOUND)$/.test(code) ? misusedExit : 1;
 
 /** The exit code; 0 where none is told. */
 export type ExitCode = Promise<number | undefined> | Promise<void>;

@@ -27,12 +27,12 @@ export const indexFiles = defineCommand({
   async run(context) {
     const { out, flags } = context;
     return openProduct(context, async ({ product, signal }) => {
-      const { report } = await refreshedIndex(context, product, signal, isOn(flags, 'rebuild'));
+      const { index, report } = await refreshedIndex(context, product, signal, isOn(flags, 'rebuild'));
       const { files, indexed, removed, chunks, vectors, warning, skipped } = report;
       const shown = skipped.slice(0, skipsShown).map(skip => ({ ...skip }));
       const counts = { files, indexed, removed, chunks, vectors, warning, skipped: skipped.length };
-      out.document({ status: 'success', root: product.root, ...counts, skips: shown });
-      out.line(`${product.root}: ${files} files, ${indexed} of them read now, ${removed} removed`);
+      out.document({ status: 'success', root: product.root, roots: index.roots, ...counts, skips: shown });
+      out.line(`${index.roots.join(', ')}: ${files} files, ${indexed} of them read now, ${removed} removed`);
       if (vectors !== undefined) out.line(`${vectors} of ${chunks} places have vectors`);
       if (warning !== undefined) out.warn(warning);
       for (const { path, reason } of shown)

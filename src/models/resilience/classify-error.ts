@@ -5,8 +5,6 @@ import { cutMiddle } from '../../core/text.ts';
 /** Characters of an explanation that are read: the rules go through them many times. */
 const maxRead = 10_000;
 
-const told = (text = 'no reason was given'): string => cutMiddle(text, maxRead);
-
 /** What can be read from a failed call, whatever threw it. */
 export interface VendorError {
   /** Name of the thrown error, such as `AI_APICallError`; empty for what was no error. */
@@ -15,7 +13,9 @@ export interface VendorError {
   status?: number;
   /** The machine words of the answer (codes, types, reasons) in lower case, with a space between. */
   words: string;
-  /** What it said to people, unmasked and at most `maxRead` long. */
+  /** What it said to people, unmasked. */
+  said: string;
+  /** The same, at most `maxRead` long. */
   message: string;
   /** Response headers, names in lower case. */
   headers: Readonly<Record<string, string>>;
@@ -50,13 +50,16 @@ function wordFor(words: readonly string[], provider: string): string[] {
  * vendors' kinds (`{error: {…}}`, `{error: "…"}`, `[{error}]`, `{detail}`, HTML, text, a bare string) and network errors.
  */
 export function readVendorError(error: unknown, provider = ''): VendorError {
+  const none = 'no reason was given';
   if (!isRecord(error)) {
-    return { name: '', words: '', message: told(textIn(error) || undefined), headers: {}, body: undefined };
+    const said = textIn(error) || none;
+    return { name: '', words: '', said, message: cutMiddle(said, maxRead), headers: {}, body: undefined };
   }
   const text = textIn(error.responseBody);
   // In a stream it is the vendor's own object, or a chunk that the adapter could not read.
   const body = parsedJson(text) ?? error.data ?? error.value ?? (error instanceof Error ? undefined : error);
   const words = [error, ...errorObjects(body)].flatMap(wordsOf);
+  const said = firstText(messageOf(body), readable(text), ownMessage(error)) ?? none;
   return {
     name: error instanceof Error ? error.name : '',
     status: statusOf(error),
@@ -64,7 +67,8 @@ export function readVendorError(error: unknown, provider = ''): VendorError {
     words: cutMiddle([...words, ...wordFor(words, provider)].join(' '), maxRead)
       .replace(/([a-z])([A-Z])/g, '$1_$2')
       .toLowerCase(),
-    message: told(firstText(messageOf(body), readable(text), ownMessage(error))),
+    said,
+    message: cutMiddle(said, maxRead),
     headers: headersOf(error.responseHeaders),
     body,
     systemCode: systemCodeOf(error),

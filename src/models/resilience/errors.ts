@@ -122,9 +122,9 @@ export function toModelError(error: unknown, origin: FailureOrigin): AppError {
   const wait = retryAfterSeconds({ ...vendor, now: origin.now });
   const verdict = classify(vendor, wait !== undefined);
   const answered = vendor.status === undefined ? 'failed' : `answered ${vendor.status}`;
-  const hide = (text: string) => withoutKeys(text, origin.keys);
-  const said = hide(cutMiddle(vendor.message.replace(/\s+/g, ' '), maxMessageLength * 4));
-  return new AppError('model', `${provider} ${answered} for ${model}: ${cutMiddle(said, maxMessageLength)}`, {
+  const hide = (text: string, maxChars: number) => cutMiddle(withoutKeys(text, origin.keys), maxChars);
+  const said = hide(vendor.said.replace(/\s+/g, ' '), maxMessageLength);
+  return new AppError('model', `${provider} ${answered} for ${model}: ${said}`, {
     code: 'API_ERROR',
     class: verdict.class,
     next:
@@ -149,10 +149,13 @@ function innermost(error: unknown, depth = 0): AppError | undefined {
 }
 
 /** What the vendor said, under the names that the AI SDK has for it. */
-function originalOf({ name, message, status, body }: VendorError, hide: (text: string) => string): Error {
-  const responseBody = body === undefined ? undefined : hide(cutMiddle(JSON.stringify(body), maxBodyLength));
+function originalOf(
+  { name, said, status, body }: VendorError,
+  hide: (text: string, maxChars: number) => string,
+): Error {
+  const responseBody = body === undefined ? undefined : hide(JSON.stringify(body), maxBodyLength);
   const told = { ...(name !== '' && { name }), statusCode: status, responseBody };
-  const original = Object.assign(new Error(hide(message)), told);
+  const original = Object.assign(new Error(hide(said, maxBodyLength)), told);
   // Where in Polylogue it was made helps nobody.
   original.stack = `${original.name}: ${original.message}`;
   return original;

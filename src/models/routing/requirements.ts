@@ -241,7 +241,7 @@ function codeWhy({ affinity, request, sources }: Facts): string | undefined {
   return codeBlock.test(request.text) ? 'the text holds code' : undefined;
 }
 
-const codeBlock = /```|^\s+at \S+ \(?.*:\d+:\d+\)?$|^Traceback \(most recent call last\)|^(?:diff --git|@@ -\d+)/m;
+const codeBlock = /```|^[ \t]+at \S+ \(?.*:\d+:\d+\)?$|^Traceback \(most recent call last\)|^(?:diff --git|@@ -\d+)/m;
 
 /** Providers that have a model for it, in the order of the class; those that are ill come last. */
 function preferences(

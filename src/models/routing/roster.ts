@@ -316,10 +316,10 @@ export function createRestrictions(roster: Roster, policy: RoutingPolicy): (mode
   };
 }
 
-/** Whether an entry reaches a model: by any of its names, by those of its undated version, or by a route to it. */
+/** Whether an entry reaches a model: by any of its names, by those of its undated version, by a route to it, or by who made it. */
 export function names(entry: Entry, model: ModelInfo): boolean {
   const plain = plainId(model);
-  return matches(entry, model, [modelKey(plain), undatedKey(plain)]);
+  return entry.maker === vendorOf(model) || matches(entry, model, [modelKey(plain), undatedKey(plain)]);
 }
 
 /** An aggregator's id without routes, presets and whatever else may follow the model. */
@@ -332,14 +332,16 @@ export function readEntry(roster: Roster, text: string) {
   const known = roster.models.some(model => model.id.toLowerCase() === typed);
   const isAlias = roster.models.some(({ aliases }) => aliases.includes(typed));
   const whole = known || isAlias ? undefined : findProvider(roster, typed.replace(/:\*?$/, ''));
-  if (whole) return { name: '', keys: new Set<string>(), provider: whole.id };
+  // With a colon it is the provider alone that is meant, without one also its models at aggregators.
+  const maker = typed.includes(':') ? undefined : whole?.id;
+  if (whole) return { name: '', keys: new Set<string>(), provider: whole.id, maker };
   const colon = known ? -1 : typed.indexOf(':');
   const provider = colon > 0 ? findProvider(roster, typed.slice(0, colon)) : undefined;
   const name = provider ? typed.slice(colon + 1) : typed;
   const owner = roster.models.find(model => model.aliases.includes(name));
   // Of the name itself and of the model that has it for an alias.
   const keys = new Set([modelKey(name), ...(owner ? [modelKey(owner.id)] : [])].filter(key => key !== ''));
-  return { name, keys, provider: provider?.id };
+  return { name, keys, provider: provider?.id, maker };
 }
 
 function matches(entry: Entry, model: ModelInfo, moreKeys: readonly string[]): boolean {

@@ -73,8 +73,8 @@ export function failureOf(cli: ConfiguredCli, output: CliOutput, exit: CliExit, 
     cli_name: cli.name,
     return_code: exit.code ?? null,
     ...(exit.signal !== undefined && { ended_by: exit.signal }),
-    stdout: withoutKeys(cutMiddle((output.text || output.noise).trim(), shown)),
-    stderr: withoutKeys(cutMiddle(exit.stderr.trim(), shown)),
+    stdout: cutMiddle(withoutKeys((output.text || output.noise).trim()), shown),
+    stderr: cutMiddle(withoutKeys(exit.stderr.trim()), shown),
   };
   if (exit.failure !== undefined) {
     const why = `${cli.executable} could not be started: ${withoutKeys(exit.failure)}`;
@@ -110,7 +110,7 @@ const maxReasonLength = 300;
 function reason({ errors, noise, text }: CliOutput, { stderr }: CliExit): string {
   const lines = stderr.split('\n').filter(line => line.trim() !== '');
   const said = errors.at(-1) ?? (lines.slice(-3).join(' ') || noise || text);
-  const short = withoutKeys(cutMiddle(said.replace(/\s+/g, ' ').trim(), maxReasonLength));
+  const short = cutMiddle(withoutKeys(said.replace(/\s+/g, ' ').trim()), maxReasonLength);
   return short === '' ? '.' : `: ${short}`;
 }
 

@@ -180,7 +180,7 @@ export class LenientEvents {
   #hasPieces = false;
   /** What messages said so far, of a server that writes them where chunks have pieces. */
   #said = '';
-  /** IDs of the items of a response that were told. */
+  /** IDs and types of the items of a response that were told. */
   readonly #told = new Set<unknown>();
   readonly #chatChunk = chatChunk(
     call => this.#placed(call),
@@ -281,7 +281,7 @@ export class LenientEvents {
     if (this.#hasPieces) return [];
     if (type === textDone) {
       if (typeof event.text !== 'string') return [];
-      this.#told.add(event.item_id);
+      this.#told.add(event.item_id).add('message');
       return [{ ...event, type: textDelta, delta: event.text }];
     }
     const { id, type: kind, content } = recordIn(event.item);
@@ -289,11 +289,12 @@ export class LenientEvents {
       const { output_index } = event;
       // Thoughts are no text, and came in pieces of their own.
       const parts = this.#told.has(id) || kind === 'reasoning' ? [] : recordsIn(content);
-      this.#told.add(id);
+      this.#told.add(id).add(kind);
       return parts.flatMap((part, content_index) => partEvents(part, { item_id: id, output_index, content_index }));
     }
     if (type !== 'response.completed' && type !== 'response.incomplete') return [];
-    return this.#told.size > 0 ? [] : recordsIn(recordIn(event.response).output).flatMap(itemEvents);
+    const { output } = recordIn(event.response);
+    return recordsIn(output).flatMap((item, index) => (this.#told.has(item.type) ? [] : itemEvents(item, index)));
   }
 
   /** A piece of a call with a number that is the call's alone: some servers give none, or the same to all. */

@@ -96,5 +96,7 @@ function summaryOf(turn: StoredTurn): string {
   return content
     .slice(0, Math.max(0, end))
     .replace(/^# Consensus\s*/, '')
-    .replace(/\s*## Verdicts\s*$/, '');
+    .trimEnd()
+    .replace(/## Verdicts$/, '')
+    .trimEnd();
 }

@@ -168,7 +168,7 @@ const head = strict<FileHead>()({
   createdAt: time,
   updatedAt: time,
   totals: z.strictObject({ tokens: amount, costUsd: amount }),
-  startSeq: count,
+  startSeq: count.max(1e9),
   initialContext: anything,
 });
 

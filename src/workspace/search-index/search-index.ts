@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { join } from 'node:path';
 import { inParallel, orAbort, withTimeout } from '../../core/concurrency.ts';
-import { isAppError, throwIfAborted } from '../../core/errors.ts';
+import { type AppError, isAppError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock, Embedder, Mask, Masked } from '../../core/ports.ts';
 import { safeCut } from '../../core/text.ts';
 import { estimateTokens } from '../../core/tokens.ts';
@@ -63,7 +63,7 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
     // What lies below a folder is the same for everybody who may read the folder: links in it are not followed.
     const thread = { ...(file && { file }), root: real, sandbox: sandbox.options };
     const client = new IndexClient(thread, options.clock);
-    const index = createIndex(options, client);
+    const index = createIndex(options, client, real);
     open.set(real, { index, client });
     return index;
   }
@@ -87,7 +87,7 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
 type RootIndex = ReturnType<typeof createIndex>;
 
 /** What stands where in the files of one root. */
-function createIndex(options: SearchIndexesOptions, client: IndexClient) {
+function createIndex(options: SearchIndexesOptions, client: IndexClient, root: string) {
   const { embedder, clock, mask } = options;
   const watching = new Set<(progress: LookProgress) => void>();
   let latest: LookProgress = { done: 0, total: 0 };
@@ -122,6 +122,7 @@ function createIndex(options: SearchIndexesOptions, client: IndexClient) {
   }
 
   return {
+    root,
     /**
      * Makes the index equal to the files: only those that changed are read. An abort keeps what is done so far. Answers counts of
      * files (`indexed`: put or put anew), what may or can not be read (`skipped`), and how many `chunks` there are: stretches of
@@ -174,12 +175,28 @@ function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly
     }
   }
 
+  /** Those that the last refresh did not find unusable. */
+  let usable = indexes;
+
   return {
+    /** Directories that are searched, the project first. */
+    roots: indexes.map(({ root }) => root),
+    /** Fails where no index can be used; else `warning` names the roots that are left out, and searches leave them out too. */
     async refresh(how: RefreshOptions) {
-      const all = await inParallel(indexes, rootsAtOnce, index => index.refresh(how), how.signal);
+      const failed = new Map<RootIndex, AppError>();
+      const tried = (index: RootIndex) =>
+        index.refresh(how).catch(error => {
+          if (how.signal.aborted || !isAppError(error) || error.kind !== 'storage') throw error;
+          failed.set(index, error);
+        });
+      const refreshed = await inParallel(indexes, rootsAtOnce, tried, how.signal);
+      const all = refreshed.filter(each => each !== undefined);
+      for (const error of all.length === 0 ? failed.values() : []) throw error;
+      usable = indexes.filter(index => !failed.has(index));
       const sum = (count: (each: (typeof all)[number]) => number) =>
         all.reduce((total, each) => total + count(each), 0);
-      const warning = all.find(each => each.warning !== undefined)?.warning;
+      const warnings = [...failed].map(([{ root }, { message }]) => `${root} is not searched: ${message}`);
+      const warning = [all.find(each => each.warning !== undefined)?.warning ?? [], ...warnings].flat().join(' ');
       return {
         files: sum(each => each.files),
         indexed: sum(each => each.indexed),
@@ -187,13 +204,13 @@ function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly
         skipped: all.flatMap(each => each.skipped),
         chunks: sum(each => each.chunks),
         ...(all.some(each => each.vectors !== undefined) && { vectors: sum(each => each.vectors ?? 0) }),
-        ...(warning !== undefined && { warning }),
+        ...(warning !== '' && { warning }),
       };
     },
     async search(question: string, limit: number, signal: AbortSignal, payer?: Payer) {
       throwIfAborted(signal);
       const near = embedder && (await vectorOf(question, embedder, signal, payer));
-      const hits = await inParallel(indexes, rootsAtOnce, index => index.search(question, limit, signal, near), signal);
+      const hits = await inParallel(usable, rootsAtOnce, index => index.search(question, limit, signal, near), signal);
       const [only = [], ...others] = hits;
       if (others.length === 0) return only;
       return hits

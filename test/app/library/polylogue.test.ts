@@ -56,6 +56,15 @@ describe('a Polylogue of a program', () => {
     expect(rig.vendor().requests).toHaveLength(asked);
   });
 
+  it('says of a call whose store is not open yet that it was closed', async () => {
+    const { callTool, cleanup } = await rig.open();
+    const call = expect(callTool('chat', { prompt: 'early' })).rejects.toThrow(
+      'This Polylogue was closed by cleanup().',
+    );
+    await cleanup();
+    await call;
+  });
+
   it('sums up without what a program wants for its answers', async () => {
     const { summarizeFile, setDefaults } = await rig.open();
     const retrieve = () => ['PASSAGE'];

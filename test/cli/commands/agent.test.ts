@@ -72,6 +72,6 @@ describe('polylogue agent', () => {
 
   it('blames no restriction where the built-in models are all there is: they call no tools', async () => {
     const { code, err } = await runProgram(['agent', 'Mend it.', '--offline'], { cwd: project.root });
-    expect([code, err]).toEqual([1, expect.stringMatching(/is known to call tools[\s\S]*start without --offline/)]);
+    expect([code, err]).toEqual([2, expect.stringMatching(/is known to call tools[\s\S]*start without --offline/)]);
   });
 });

@@ -139,7 +139,7 @@ describe('polylogue prompt', () => {
 
   it('leaves tools that the operator disabled disabled', async () => {
     const { code, err } = await polylogue(['prompt', 'Where?', '--exclude-tools', 'prompt']);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(err).toContain('prompt is not offered: it is in DISABLED_TOOLS');
   });
 

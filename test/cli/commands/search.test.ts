@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
+import { delimiter } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import { main, runProgram } from '../run-program.ts';
@@ -42,6 +43,16 @@ describe('polylogue index', () => {
     const { out, code } = await run('index');
     expect(out).toContain('3 files, 0 of them read now');
     expect(code).toBe(0);
+  });
+
+  it('names all directories that its counts are about', async () => {
+    const other = await tempProject({ 'lib/heron.ts': 'export const heron = 1;\n' });
+    const { out } = await runProgram(['index', '--offline', '--private'], {
+      cwd: project.root,
+      env: { PROJECT_ROOT: [project.root, other.root].join(delimiter), POLYLOGUE_HOME: project.path('.private') },
+    });
+    expect(out).toContain(`${project.root}, ${other.root}: 4 files`);
+    await other.dispose();
   });
 
   it('leaves nothing behind in private mode', async () => {

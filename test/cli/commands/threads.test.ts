@@ -129,9 +129,9 @@ describe('polylogue threads', () => {
     expect(left).toEqual([]);
   });
 
-  it('says that a thread does not exist, with exit code 1', async () => {
+  it('says that a thread does not exist, with exit code 2', async () => {
     const { code, err } = await run('threads', 'read', '00000000-0000-4000-8000-000000000000');
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(err).toContain('polylogue:');
   });
 });

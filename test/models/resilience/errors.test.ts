@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
 import { readVendorError } from '../../../src/models/resilience/classify-error.ts';
@@ -478,6 +479,21 @@ describe('toModelError', () => {
     const loop: Error & { cause?: unknown } = new Error('round');
     loop.cause = loop;
     expect(verdict(loop)).toEqual(['bad_upstream', true]);
+  });
+});
+
+describe('a key in a long explanation', () => {
+  const key = 'quince-marmalade-orchard';
+  const pieces = Array.from({ length: key.length - 5 }, (_, at) => key.slice(at, at + 6));
+
+  it.each([300, 1_200, 10_000, 12_000])('is not shown in part where one of %i characters is cut', length => {
+    for (let at = 0; at < 60; at++) {
+      const before = 'word '.repeat(length).slice(0, Math.floor(length * 0.6) - at);
+      const after = 'word '.repeat(length).slice(0, Math.ceil(length * 0.4) + 60);
+      const error = toModelError(apiError(400, openAi(`${before}${key}${after}`)), { ...origin, keys: [key] });
+      const shown = inspect(error, { maxStringLength: null });
+      expect(pieces.filter(piece => shown.includes(piece))).toEqual([]);
+    }
   });
 });
 

@@ -189,6 +189,20 @@ describe('a plan', () => {
     expect(resolve().candidates[0]?.model.provider).toBe('groq');
   });
 
+  it('looks for code among many blank lines in linear time', () => {
+    const task = taskOf({ prompt: `${'\n'.repeat(50_000)}x` });
+    const began = ownTime();
+    requirementsOf({ ...task, models: [], searches: () => true, webSearch: 'off' });
+    expect(ownTime() - began).toBeLessThan(1_000);
+    const trace = requirementsOf({
+      ...taskOf({ prompt: 'Why?\n\n    at run (a.ts:3:4)' }),
+      models: [],
+      searches: () => true,
+      webSearch: 'off',
+    });
+    expect(trace.class).toBe('code');
+  });
+
   it('puts providers that are ill behind the others', () => {
     const models = rosterOf(['google', 'zhipu']).models.filter(({ provider }) =>
       ['google', 'zhipu'].includes(provider),

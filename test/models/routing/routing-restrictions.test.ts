@@ -62,7 +62,15 @@ describe('a list of models', () => {
 });
 
 describe('an entry that names a provider', () => {
-  it.each(['moonshot', 'MoonShot', 'moonshot:*', 'moonshot:'])('%s denies all of its models, and no others', entry => {
+  it.each(['moonshot', 'MoonShot'])('%s denies all of its models, also where an aggregator serves them', entry => {
+    const place = { ...only('moonshot', 'openrouter', 'openai'), policy: { denied: [entry] } };
+    expect(refusalOf('kimi-k2.6', place).class).toBe('restricted');
+    for (const id of ['moonshotai/kimi-k2.6', 'moonshotai/kimi-k9-unlisted:nitro'])
+      expect(refusalOf(`openrouter:${id}`, place).class).toBe('restricted');
+    expect(namesOf(resolve('o3', place))).toEqual(['openai/o3', 'openrouter/openai/o3']);
+  });
+
+  it.each(['moonshot:*', 'moonshot:'])('%s denies all of its models there alone', entry => {
     const place = { ...only('moonshot', 'openrouter'), policy: { denied: [entry] } };
     expect(namesOf(resolve('kimi-k2.6', place))).toEqual(['openrouter/moonshotai/kimi-k2.6']);
     expect(refusalOf('moonshot:kimi-k2.6', place).class).toBe('restricted');

@@ -527,6 +527,7 @@ describe('answers without pieces', () => {
   const clear = { type: 'reasoning_text', text: 'A secret thought.' };
   const thought = { type: 'reasoning', id: 't', status: 'completed', summary: [], content: [clear] };
   const thoughtDone = { type: 'response.output_item.done', output_index: 0, item: thought };
+  const bothCompleted = { ...completed, response: response('completed', [thought, item]) };
   it.each<[string, object[]]>([
     ['a text that is done', [begun, added, textDone, itemDone, completed]],
     ['an item that is done', [begun, added, itemDone, completed]],
@@ -534,7 +535,8 @@ describe('answers without pieces', () => {
     ['a response that is completed, alone', [completed]],
     ['pieces, once', [begun, added, delta, textDone, itemDone, completed]],
     ['pieces behind thoughts', [begun, thoughtDone, added, delta, textDone, itemDone, completed]],
-    ['a response with thoughts', [{ ...completed, response: response('completed', [thought, item]) }]],
+    ['a response with thoughts', [bothCompleted]],
+    ['a response with the message behind thoughts that came before', [begun, thoughtDone, bothCompleted]],
     ['an item behind a text that is missing', [begun, added, { ...textDone, text: undefined }, itemDone, completed]],
   ])('are read from %s', async (_name, events) => {
     for (const definition of [openai, xai])

@@ -102,6 +102,16 @@ describe('verdicts in a turn', () => {
     expect(panel?.summary).toBe('## Recommendation\n\nDo it.');
   });
 
+  it('are read in linear time', () => {
+    const blank = '\n'.repeat(50_000);
+    const began = ownTime();
+    const [panel] = panelsOf({
+      turns: [turn(`# Consensus\n\nDo it.${blank}x\n\n## Verdicts\n\n`, [voice('A', 1, 2)])],
+    });
+    expect(ownTime() - began).toBeLessThan(500);
+    expect(panel?.summary).toBe(`Do it.${blank}x`);
+  });
+
   it('are not guessed at when the text is another one than theirs', () => {
     const [panel] = panelsOf({ turns: [turn(content.replace('Do it.', 'Do [masked:key:1].'), voices)] });
     for (const { text: words } of panel?.responses ?? []) expect(words).toContain('cannot be located');

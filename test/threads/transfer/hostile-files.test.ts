@@ -115,6 +115,13 @@ describe('a file that is not what was exported', () => {
       },
       /does not follow/,
     ],
+    [
+      'a first turn behind more turns than can be counted',
+      records => {
+        of(records, 'head').head.startSeq = 2 ** 53 - 4;
+      },
+      /startSeq/,
+    ],
     ['a hole between turns', records => void records.splice(2, 1), /does not follow/],
     [
       'a role of its own',

@@ -4,6 +4,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
@@ -118,6 +119,38 @@ describe('the index of a project with several roots', () => {
       expect(second?.path).toContain(crowd.root);
     }
     await Promise.all([crowd.dispose(), one.dispose()]);
+  });
+
+  it('answers from the others where the index of one cannot be used, and says so', async () => {
+    const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    await refresh();
+    await indexes.close();
+    const [name = ''] = databases();
+    rmSync(join(folder, name));
+    mkdirSync(join(folder, name));
+    indexes = open({ sandbox });
+    const index = await indexes.of(project.root);
+    const { files: count, warning } = await index.refresh({ signal });
+    expect(count).toBe(1);
+    expect(warning).toContain(`${project.root} is not searched: The search index cannot be used: `);
+    const hits = await index.search('refundPayment', 20, signal);
+    expect(hits.map(({ path }) => path)).toEqual([other.path('lib/returns.ts')]);
+    await expect(refresh()).resolves.toMatchObject({ files: 1 });
+    rmSync(join(folder, name), { recursive: true });
+    expect(await index.refresh({ signal })).not.toHaveProperty('warning');
+    expect(await index.search('refundPayment', 20, signal)).toHaveLength(4);
+    await other.dispose();
+  });
+
+  it('fails where no index can be used', async () => {
+    const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    writeFileSync(join(folder, 'file'), '');
+    await indexes.close();
+    indexes = open({ sandbox, folder: join(folder, 'file') });
+    await expect(refresh()).rejects.toMatchObject({ kind: 'storage' });
+    await other.dispose();
   });
 
   it('asks once for the vector of a question', async () => {
