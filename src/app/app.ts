@@ -119,9 +119,10 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
   const starts = !(settings.onlyRunning || isNamed);
   if (starts) requireHome(config.home, 'Set POLYLOGUE_HOME to a directory that you may write: the daemon needs one.');
   const { roots, isGuess = false } = await rootsOf(config, settings);
-  const [proxyModule, { createKeptToken }] = await Promise.all([
+  const [proxyModule, { createKeptToken }, { localUrl }] = await Promise.all([
     import('../server/proxy/proxy.ts'),
     import('../server/proxy/start-daemon.ts'),
+    import('../server/access/addresses.ts'),
   ]);
   const { isPrivate } = storePlace(config.values.app, config.home);
   const running = (await findDaemons(config, clock)).filter(({ state }) => state === 'running');
@@ -159,13 +160,6 @@ export async function runProxy(config: AppConfig, settings: ProxySettings): Prom
       : undefined,
     maxBytes: maxBodyBytes,
   });
-}
-
-/** Where a daemon of this machine is reached, whatever networks it listens on. */
-function localUrl(host: string, port: number): string {
-  const isEverywhere = ['', '0.0.0.0', '::', '*'].includes(host);
-  const name = isEverywhere ? '127.0.0.1' : host;
-  return `http://${name.includes(':') ? `[${name}]` : name}:${port}`;
 }
 
 function addressOf(text: string): string {

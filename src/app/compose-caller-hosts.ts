@@ -7,7 +7,7 @@ import type { Permissions } from '../core/tool-host.ts';
 import { holdingInCalls } from '../server/access/admission.ts';
 import { isSkip } from '../workspace/paths.ts';
 import { defaultRoots } from '../workspace/roots.ts';
-import { createSandbox } from '../workspace/sandbox.ts';
+import { createSandbox, type Sandbox } from '../workspace/sandbox.ts';
 import type { Startup } from './compose-front.ts';
 import { composeHost, type HostServices, type SharedParts, unlimited } from './compose-host.ts';
 
@@ -26,46 +26,41 @@ export interface CallerPlace {
 
 /**
  * The directories that a caller may read (absent: those of the process), as they really are, and his project, else `productRoot`.
- * Rejects with an `AppError` of kind `security` where the caller may not read what he declares.
+ * Rejects with an `AppError` of kind `security` where the caller may not read what he declares. `warn` hears of what his client
+ * lists in vain.
  */
-async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string) {
-  const { files, fileContext } = shared;
-  const { permissions, declared } = caller;
+async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string, warn: (message: string) => void) {
+  const { config, files, fileContext } = shared;
+  const { permissions, declared, listed, free } = caller;
   const own = permissions.roots;
   const within = await ownRoots(shared, permissions);
+  const sandbox = own ? open(within) : files.sandbox;
+  const mayBeAnywhere = free && !own && !config.values.app.roots?.length;
+  const roots = listed ? await rootsOfList(listed, fileContext, mayBeAnywhere ? {} : { within: sandbox }, warn) : [];
+  if (roots[0] !== undefined)
+    return !own && isDeepStrictEqual(roots, sandbox.roots) ? { root: roots[0] } : { roots, root: roots[0] };
   if (declared === undefined)
     return own ? { roots: within, root: within[0] ?? own[0] ?? productRoot } : { root: productRoot };
   if (!isAbsolute(declared)) throw noProject(declared, 'It is no absolute path.');
-  if (mayBeAnywhere(shared, caller)) {
-    const home = fileContext.homeDir;
-    const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home });
-    if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
-    return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
-  }
-  const sandbox = own ? open(within) : files.sandbox;
-  return { roots: [await sandbox.assertWithin(declared)], root: declared };
+  if (!mayBeAnywhere) return { roots: [await sandbox.assertWithin(declared)], root: declared };
+  const home = fileContext.homeDir;
+  const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home });
+  if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
+  return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
 }
 
-/** Undefined: the client lists nothing, or nothing that can be a root. */
-async function placeOfList(shared: SharedParts, caller: CallerPlace, warn: (message: string) => void) {
-  const { files, fileContext } = shared;
-  if (!caller.listed) return undefined;
-  const own = caller.permissions.roots;
-  const within = own ? open(await ownRoots(shared, caller.permissions)) : files.sandbox;
+/** What a client lists, as far as it can be a root. */
+async function rootsOfList(
+  listed: readonly string[],
+  { homeDir: home, platform }: SharedParts['fileContext'],
+  bounds: { within?: Sandbox },
+  warn: (message: string) => void,
+) {
   const { listedRoots } = await import('../workspace/client-roots.ts');
-  const { roots, refused } = await listedRoots(caller.listed, {
-    home: fileContext.homeDir,
-    isWindows: fileContext.platform === 'win32',
-    ...(!mayBeAnywhere(shared, caller) && { within }),
-  });
+  const { roots, refused } = await listedRoots(listed, { home, isWindows: platform === 'win32', ...bounds });
   for (const { address, why } of refused) warn(`The client lists ${printablePath(address)} as a root: ${why}.`);
-  const [root] = roots;
-  if (root === undefined) return undefined;
-  return !own && isDeepStrictEqual(roots, files.sandbox.roots) ? { root } : { roots, root };
+  return roots;
 }
-
-const mayBeAnywhere = ({ config }: SharedParts, { permissions, free }: CallerPlace): boolean =>
-  free && !permissions.roots && !config.values.app.roots?.length;
 
 /** The directories of a token that are there. */
 async function ownRoots({ files }: SharedParts, { roots = [] }: Permissions): Promise<string[]> {
@@ -144,9 +139,8 @@ export function createHosts(shared: SharedParts, { root: productRoot }: Startup)
     /** Rejects with an `AppError` of kind `security` where a caller may not read the project that he declares. */
     async of(caller: CallerPlace) {
       const { permissions, isAlone = false } = caller;
-      const listed = await placeOfList(shared, caller, warn);
-      const declared = () => placeOf(shared, caller, productRoot).catch(error => refuse(shared.mask, caller, error));
-      const { roots, root } = listed ?? (await declared());
+      const place = placeOf(shared, caller, productRoot, warn);
+      const { roots, root } = await place.catch(error => refuse(shared.mask, caller, error));
       const isOwn = !roots && Object.values(permissions).every(part => part === undefined || part === false);
       if (isOwn) return { services: own, root };
       return { services: entryFor({ ...permissions, ...(roots && { roots }) }, isAlone).services, root };

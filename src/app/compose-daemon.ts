@@ -4,10 +4,9 @@ import type { Jobs } from '../calls/durable/jobs.ts';
 import { exposurePolicy } from '../config/derived-settings.ts';
 import { withDeadline } from '../core/concurrency.ts';
 import { AppError, cancelledError, configError, inputError, isAppError } from '../core/errors.ts';
-import type { FileView } from '../core/file.ts';
 import { isRecord, recordIn, textsIn } from '../core/json.ts';
 import type { WatchedCall, WatchedCalls } from '../core/ports.ts';
-import { endsExchange, type Thread } from '../core/thread.ts';
+import { endsExchange } from '../core/thread.ts';
 import type { ToolReply, UserAnswer } from '../core/tool-host.ts';
 import { type SpendRow, savedByCaches } from '../core/usage.ts';
 import { narrowExposure } from '../engine/exposure.ts';
@@ -17,9 +16,9 @@ import { isLoopback } from '../server/access/addresses.ts';
 import { type Caller, operator } from '../server/access/caller.ts';
 import { bytesForCalls } from '../server/access/limits.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
-import { createReadiness, type DaemonOptions, metricsRoute, openDaemon } from '../server/daemon/daemon.ts';
-import { healthFolder } from '../server/daemon/health-file.ts';
-import { type LiveTokens, openLiveTokens } from '../server/daemon/live-tokens.ts';
+import { createReadiness, type Daemon, metricsRoute, openDaemon } from '../server/daemon/daemon.ts';
+import { healthFolder, replaceFile } from '../server/daemon/health-file.ts';
+import { openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
 import { createKeptToken } from '../server/proxy/start-daemon.ts';
@@ -98,27 +97,21 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
       const heads = await ownHeads(sources, owner, ids);
       return new Map([...heads].map(([id, { workspace }]) => [id, workspace]));
     },
-    async file(thread, seq, index): Promise<FileView | undefined> {
-      const file = turnOf(thread, seq)?.files[index];
-      return file && shownFile(file, blob);
-    },
-    async image(thread, seq, index) {
-      const image = turnOf(thread, seq)?.images[index];
-      if (!image || !shownImages.has(image.mediaType)) return undefined;
-      const data = await blob(image.blob);
-      return data === undefined ? undefined : { mediaType: image.mediaType, bytes: Buffer.from(data, 'base64') };
+    file: file => shownFile(file, blob),
+    async image({ mediaType, blob: hash }) {
+      const data = shownImages.has(mediaType) ? await blob(hash) : undefined;
+      return data === undefined ? undefined : Buffer.from(data, 'base64');
     },
     export: async (id, form) => (await transfer.export(id, place, form)).pieces,
     ...(!isReadOnly(sources, caller) && {
       change: {
-        async fork(thread, seq) {
-          const turn = turnOf(thread, seq);
-          if (!turn || !endsExchange(thread, turn))
-            throw inputError(`No exchange ends with turn ${seq}: a fork keeps whole ones.`, {
-              class: 'fork',
-              next: 'Go back and choose an answer that is there.',
-            });
-          return threads.fork(thread, seq, `${thread.title} (fork at turn ${seq})`);
+        async fork(thread, turn) {
+          if (endsExchange(thread, turn))
+            return threads.fork(thread, turn.seq, `${thread.title} (fork at turn ${turn.seq})`);
+          throw inputError(`No exchange ends with turn ${turn.seq}: a fork keeps whole ones.`, {
+            class: 'fork',
+            next: 'Go back and choose an answer that is there.',
+          });
         },
         async remove({ id }, signal) {
           await removeThread(sources, id, signal);
@@ -127,9 +120,6 @@ function threadsOf(sources: DashboardSources, caller: Caller): ThreadsData {
     }),
   };
 }
-
-const turnOf = ({ turns }: Thread, seq: number): Thread['turns'][number] | undefined =>
-  turns.find(turn => turn.seq === seq);
 
 /** What a token or the settings keep from changing anything. */
 const isReadOnly = ({ config }: DashboardSources, { permissions }: Caller): boolean =>
@@ -155,9 +145,6 @@ export interface DaemonSettings {
   log?(message: string): void;
 }
 
-/** The product behind a port, with what its operator can do to it. */
-export type DaemonService = Awaited<ReturnType<typeof opened>>;
-
 export interface DaemonParts extends DashboardSources, Pick<SharedParts, 'random' | 'emit'> {
   store: Pick<Store, 'lease'>;
   jobs: Pick<Jobs, 'count'>;
@@ -169,7 +156,7 @@ export interface DaemonParts extends DashboardSources, Pick<SharedParts, 'random
 }
 
 /** Settings → the product behind a port. */
-export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<DaemonService> {
+export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings): Promise<Daemon> {
   const { config, hosts, store, version, clock, random, emit, observed } = parts;
   const values = config.values.app;
   const bind = { host: settings.host ?? values.serveHost, port: settings.port ?? values.servePort };
@@ -188,22 +175,20 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     log: message => settings.log?.(message),
     onSecrets: parts.know,
   });
-  live.tokens.onRotation(({ secret }) => {
-    try {
-      if (secret !== undefined) kept?.replace(secret);
-    } catch (error) {
-      warn(`A rotated token holds until the next start: ${String(error)}`);
-    }
+  live.tokens.onChange(({ rotated }) => {
+    if (kept && rotated?.secret !== undefined)
+      replaceFile(kept.path, `${rotated.secret}\n`).catch(error =>
+        warn(`A rotated token holds until the next start: ${String(error)}`),
+      );
   });
   const half = Math.ceil(values.maxSessions / 2);
   const perCaller = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);
-  const daemon = await opened(live, {
+  const daemon = await openDaemon({
     bind,
+    live,
     hosts: values.serveHosts ?? [],
     origins: values.serveOrigins ?? [],
-    tokens: live.tokens,
     tokenFile: kept?.path,
-    tokensProblem: live.problem,
     rates: { perMinute: values.requestsPerMinute, burst: Math.max(1, Math.ceil(values.requestsPerMinute / 6)) },
     capacity: {
       perCaller: values.sessionCalls,
@@ -227,6 +212,9 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     ...(!parts.isPrivate && { healthFolder: healthFolder(config.home) }),
     routes: [() => metricsRoute(observed.metrics), dashboardRoute(composeDashboard(parts))],
     upgrades: [parts => openWebSockets({ ...parts, ...socketRules(values), perCaller, kindOf: hosts.own.kindOf })],
+  }).catch(error => {
+    live.close();
+    throw error;
   });
   gaugeDaemon(observed.gauge, daemon);
   // Not awaited: nobody has asked for a model yet.
@@ -259,28 +247,6 @@ const socketRules = (values: AppConfig['values']['app']): Pick<WebSocketOptions,
     },
   },
 });
-
-/** A daemon that looks after its tokens for as long as it is open. */
-async function opened(live: LiveTokens, options: DaemonOptions) {
-  try {
-    const daemon = await openDaemon(options);
-    return {
-      ...daemon,
-      /** Reads the file of tokens again. Never rejects. */
-      async reload() {
-        await live.reload();
-        await daemon.report();
-      },
-      async close() {
-        live.close();
-        await daemon.close();
-      },
-    };
-  } catch (error) {
-    live.close();
-    throw error;
-  }
-}
 
 function operatorEntry(token: string, host: string, path: string | undefined): TokenEntry {
   if (!isToken(token)) {
@@ -348,7 +314,7 @@ async function tryProvider({ models, mask, clock }: DashboardSources, id: string
 }
 
 /** What the daemon's endpoints know. */
-function gaugeDaemon(gauge: Telemetry['gauge'], { load }: Pick<DaemonService, 'load'>): void {
+function gaugeDaemon(gauge: Telemetry['gauge'], { load }: Pick<Daemon, 'load'>): void {
   gauge('polylogue_sessions', 'Clients that are connected to the daemon.', [], () => [[[], load().sessions]]);
   const calls = 'Calls of clients of the daemon, by whether they run or wait for a place.';
   gauge('polylogue_daemon_calls', calls, ['state'], () => [

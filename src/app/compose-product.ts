@@ -81,14 +81,10 @@ export async function composeProduct(
     complete: hosts.own.complete,
     /** What commands of an agent run in: the name of a sandbox, or `none: ` and why; rejects where one is required. */
     commandSandbox: async () => (await composeCommandSandbox(config, environment, roots)).describe(root),
-    /** Opens the store as a call would, and says what there is to know of it; absent where nothing is kept. */
-    inspectStore: store.inspect,
+    /** Where threads live, to be inspected (which opens it as a call would), repaired and copied as a whole. */
+    store,
     /** How far this machine's clock is ahead of the time by which what is stored expires, in milliseconds. */
     clockAhead: () => clock.now() - clock.storeTime(),
-    /** Checks all that is stored and replaces what is damaged; absent where the store is no file. */
-    repairStore: store.repair,
-    /** Copies all that is stored into an empty file; absent where the store is no file. */
-    backUpStore: store.backUp,
     /** What the one client of this process uses who lists these directories, as `file://` addresses, and his project. */
     async projectOf(listed: readonly string[]) {
       const found = await hosts.of({ permissions: unlimited, listed, free: true, isAlone: true });

@@ -8,7 +8,7 @@ import { asError, errorCode, inputError, isAppError } from '../core/errors.ts';
 import { decodeText, printableText, safeCut } from '../core/text.ts';
 import { version } from '../core/version.ts';
 import { exitCodeOf, type Invocation, isOn } from './command/command.ts';
-import { createOutput, failureDocument, tellFailure } from './command/output.ts';
+import { createOutput, tellFailure } from './command/output.ts';
 import { stdio } from './commands/stdio.ts';
 
 const maxBytes = 4_194_304;
@@ -94,8 +94,9 @@ async function run({ definition, args, flags, settings, commands }: Invocation):
     return code ?? 0;
   } catch (error) {
     if (!isAppError(error)) return tellFault(error);
-    tellFailure(out, failureDocument(error));
-    return exitCodeOf(error.details.code);
+    const { code, class: kind, next } = error.details;
+    tellFailure(out, { status: 'error', error: { code, class: kind, message: error.message, next } });
+    return exitCodeOf(code);
   }
 }
 

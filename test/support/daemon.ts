@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { DaemonService } from '../../src/app/compose-daemon.ts';
+import type { Daemon } from '../../src/server/daemon/daemon.ts';
 import { connectHttp, type HttpSession, type HttpSessionOptions } from './http-session.ts';
 import type { Era } from './mcp-session.ts';
 import { type TestProduct, type TestProductOptions, testProduct } from './product.ts';
@@ -12,7 +12,7 @@ export interface TestDaemonOptions extends TestProductOptions {
 }
 
 export interface TestDaemon extends Pick<TestProduct, 'product' | 'log' | 'home'> {
-  daemon: DaemonService;
+  daemon: Daemon;
   url: string;
   /** The file of tokens, where there is one. */
   tokensFile: string;

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { styleText } from 'node:util';
-import type { AppError } from '../../core/errors.ts';
 import { type JsonObject, recordIn } from '../../core/json.ts';
 import { createPrintable, printableJson, printableText } from '../../core/text.ts';
 
@@ -106,8 +105,4 @@ export function tellFailure(out: Output, document: JsonObject): void {
   out.status('');
   out.document(document);
   out.warn(`${message}${typeof code === 'string' ? ` (${code})` : ''}${typeof next === 'string' ? `\n${next}` : ''}`);
-}
-
-export function failureDocument({ message, details: { code, class: kind, next } }: AppError): JsonObject {
-  return { status: 'error', error: { code, class: kind, message, next } };
 }

@@ -159,14 +159,15 @@ async function backUpThreads(context: CommandContext): Promise<number> {
   const [, file, stray] = args;
   if (file === undefined || stray !== undefined)
     throw inputError('"threads backup" needs one file.', { next: 'Usage: polylogue threads backup FILE.' });
-  return openProduct(context, async ({ product: { backUpStore } }) => {
-    if (!backUpStore)
+  return openProduct(context, async ({ product: { store } }) => {
+    const backUp = store.backUp?.bind(store);
+    if (!backUp)
       throw inputError('Threads are not stored in a file on this machine.', {
         next: 'Back up the Redis server itself.',
       });
     const path = await writtenFile(context, file, async draft => {
       await writeFile(draft, '', { flag: 'wx', mode: 0o600 });
-      await backUpStore(draft);
+      await backUp(draft);
     });
     const bytes = (await stat(path)).size;
     out.document({ status: 'success', file: path, bytes });

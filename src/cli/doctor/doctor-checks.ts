@@ -302,17 +302,17 @@ type Check = (context: CommandContext, product: Product, found: readonly Finding
 export const checks: readonly Check[] = [
   checkMachine,
   // Opens the file or asks the server in which threads live.
-  looked('store', async (what, { inspectStore }) => {
-    const found = await inspectStore?.();
+  looked('store', async (what, { store }) => {
+    const found = await store.inspect?.();
     if (!found) return [];
     return [{ state: 'ok', what, text: found.text }, ...found.warnings.map(text => warning(what, text))];
   }),
   (_, product) => checkClock(product),
   // Where it is asked for: checks all of the file in which threads live, and says what of it had to be replaced.
-  looked('repair', async (what, { repairStore: repair }, { flags }) => {
+  looked('repair', async (what, { store }, { flags }) => {
     if (!isOn(flags, 'repair')) return [];
-    if (!repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
-    const { isReplaced, text } = await repair();
+    if (!store.repair) return [{ state: 'note', what, text: 'threads are not stored in a file on this machine' }];
+    const { isReplaced, text } = await store.repair();
     if (!isReplaced) return [{ state: 'ok', what, text }];
     return [warning(what, text, 'Check the threads named here, then delete the file that was set aside.')];
   }),

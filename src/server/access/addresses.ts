@@ -47,7 +47,13 @@ function ownPages({ bind, address, port }: Pick<AddressRules, 'bind' | 'address'
 }
 
 /** A name or address as it stands in a URL. */
-export const hostOf = (name: string): string => (name.includes(':') ? `[${name}]` : name);
+const hostOf = (name: string): string => (name.includes(':') ? `[${name}]` : name);
+
+/** By which URL programs of this machine reach what listens there, without a path. */
+export function localUrl(host: string, port: number): string {
+  const name = host === '::' ? '::1' : wildcards.has(host) ? '127.0.0.1' : host;
+  return `http://${hostOf(name)}:${port}`;
+}
 
 /**
  * Refuses requests that a web page sends from a place of its own: by a name that was pointed at this machine (Host), or openly

@@ -50,16 +50,11 @@ export function refusalResponse(refusal: Refusal): Response {
 }
 
 /** Answers a connection that asked to become one of another protocol, and may not: by hand, for nobody else has it. */
-export function refuseUpgrade(socket: Duplex, refusal: Refusal, phrase = refusal.class): void {
+export async function refuseUpgrade(socket: Duplex, refusal: Refusal, phrase = refusal.class): Promise<void> {
   const response = refusalResponse(refusal);
-  response.text().then(
-    body => {
-      const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`).join('');
-      const length = Buffer.byteLength(body);
-      socket.once('finish', () => socket.destroy());
-      const start = `HTTP/1.1 ${refusal.status} ${phrase}\r\n`;
-      socket.end(`${start}${headers}Content-Length: ${length}\r\nConnection: close\r\n\r\n${body}`);
-    },
-    () => socket.destroy(),
-  );
+  const body = await response.text();
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\r\n`).join('');
+  const start = `HTTP/1.1 ${refusal.status} ${phrase}\r\n`;
+  socket.once('finish', () => socket.destroy());
+  socket.end(`${start}${headers}Content-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`);
 }

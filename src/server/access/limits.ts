@@ -242,22 +242,9 @@ export function createQuotas({ perCaller, inAll }: ShareLimits) {
   return (name: string) => (places.of(name) >= perCaller() || places.inAll() >= inAll ? undefined : places.take(name));
 }
 
-/** Room for what is kept for the clients of all sessions together. */
-export type ResultStore = ReturnType<typeof createResultStore>;
-
-export function createResultStore(maxCharacters: number) {
-  let left = maxCharacters;
-  return {
-    /** False when there is no room for so many characters. */
-    take(size: number) {
-      if (size > left) return false;
-      left -= size;
-      return true;
-    },
-    give(size: number) {
-      left += size;
-    },
-  };
+/** What is kept for the clients of all sessions together has room for so many characters more. */
+export interface KeptRoom {
+  left: number;
 }
 
 /** All that comes, each piece told by its size; undefined once it is more than `limit` bytes, before the rest is read. */

@@ -17,7 +17,10 @@ export interface TokenEntry {
 }
 
 /** What was ended when other tokens took the place of those before. Names of tokens. */
-export type TokenChange = ReturnType<typeof changeOf>;
+export interface TokenChange extends ReturnType<typeof changeOf> {
+  /** The one that came in the place of another by `rotate`, which ends and changes nothing else. */
+  rotated?: TokenEntry;
+}
 
 export type Tokens = ReturnType<typeof createTokens>;
 
@@ -30,11 +33,14 @@ const maxTokenLength = 4_096;
 export function createTokens(given: readonly TokenEntry[], onSecrets?: (secrets: readonly string[]) => void) {
   let entries: readonly TokenEntry[] = [];
   const listeners: ((change: TokenChange) => void)[] = [];
-  const ofRotation: ((entry: TokenEntry) => void)[] = [];
 
   function hold(next: readonly TokenEntry[]): void {
     entries = next;
     onSecrets?.(next.flatMap(({ secret }) => secret ?? []));
+  }
+
+  function tell(change: TokenChange): void {
+    for (const listener of listeners) listener(change);
   }
 
   function entryOf(token: string): TokenEntry | undefined {
@@ -70,7 +76,7 @@ export function createTokens(given: readonly TokenEntry[], onSecrets?: (secrets:
       if (!before || !isToken(replacement) || entryOf(replacement)) return false;
       const after = { ...before, digest: digestOf(replacement), secret: replacement };
       hold(entries.map(entry => (entry === before ? after : entry)));
-      for (const listener of ofRotation) listener(after);
+      tell({ ...changeOf([], []), rotated: after });
       return true;
     },
     /** A caller with what he may do by now; undefined where nobody of his name and owner is left. */
@@ -83,12 +89,10 @@ export function createTokens(given: readonly TokenEntry[], onSecrets?: (secrets:
         before.find(each => each.digest.equals(digest) && isDeepStrictEqual(each.caller, caller));
       hold(change(before).map(entry => saidBefore(entry) ?? entry));
       const changed = changeOf(before, entries);
-      for (const listener of listeners) listener(changed);
+      tell(changed);
       return changed;
     },
     onChange: (listener: (change: TokenChange) => void) => void listeners.push(listener),
-    /** Calls `listener` with each token that came in the place of another by `rotate`. */
-    onRotation: (listener: (entry: TokenEntry) => void) => void ofRotation.push(listener),
   };
 }
 

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { withTimeout } from '../../core/concurrency.ts';
 import { asError, configError, errorCode, isAppError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type AddressRules, checkBind, createAddressGuard, hostOf, isLoopback } from '../access/addresses.ts';
+import { type AddressRules, checkBind, createAddressGuard, isLoopback, localUrl } from '../access/addresses.ts';
 import { type Admission, createAdmission } from '../access/admission.ts';
 import { operator, refusalFor, refusalResponse, refuseUpgrade } from '../access/caller.ts';
 import type { SessionRules } from '../access/idle-sessions.ts';
@@ -17,7 +17,7 @@ import type { Route, RouteServices, UpgradeHandler } from '../http/routes.ts';
 import { createMcpHttpEndpoint, type McpHttpEndpointOptions } from '../mcp-http/mcp-http.ts';
 import { createSessions } from '../mcp-http/sessions.ts';
 import { type DaemonHealth, keepHealthFile } from './health-file.ts';
-import { followTokens } from './live-tokens.ts';
+import { followTokens, type LiveTokens } from './live-tokens.ts';
 import { createToolApi } from './tool-api.ts';
 
 /** Requests that one connection may send before the first of them is answered; the usual clients send one. */
@@ -39,12 +39,14 @@ function createPipelineGuard(): (incoming: IncomingMessage, outgoing: ServerResp
 }
 
 export interface DaemonOptions
-  extends Pick<RouteServices, 'version' | 'clock' | 'random' | 'tokens' | 'productOf' | 'maxBodyBytes' | 'onError'>,
+  extends Pick<RouteServices, 'version' | 'clock' | 'random' | 'productOf' | 'maxBodyBytes' | 'onError'>,
     Pick<McpHttpEndpointOptions, 'serverOf'>,
     Pick<RouterParts, 'notReady'>,
     Pick<AddressRules, 'hosts' | 'origins'> {
   /** Port 0: any that is free. */
   bind: { host: string; port: number };
+  /** They are closed with it. */
+  live: LiveTokens;
   sessions: SessionRules;
   rates: RateRules;
   capacity: CapacityRules;
@@ -54,8 +56,6 @@ export interface DaemonOptions
   healthFolder?: string;
   /** The file with the operator's token, where it was not given. */
   tokenFile?: string | undefined;
-  /** What is wrong with the tokens at the moment, as a sentence. */
-  tokensProblem?(): string | undefined;
   /** What is at paths of its own beside MCP and the tools. */
   routes: readonly ((parts: RouteServices) => Route)[];
   /** What connections may become. */
@@ -71,7 +71,8 @@ const usualPatience = { headMs: 10_000, requestMs: 600_000, stallMs: 30_000 };
 
 /** Listens; rejects where it may not, or can't. */
 export async function openDaemon(options: DaemonOptions) {
-  const { bind, clock, tokens } = options;
+  const { bind, clock, live } = options;
+  const { tokens } = live;
   checkBind({ host: bind.host, tokens: tokens.count() });
   const admission = createAdmission(createCapacity(options.capacity), clock);
   const patience = { ...usualPatience, ...options.patience };
@@ -114,9 +115,7 @@ export async function openDaemon(options: DaemonOptions) {
   const own = server.address();
   const { address, port } = typeof own === 'object' && own ? own : { address: bind.host, port: bind.port };
   checkOrigin = createAddressGuard({ ...options, bind: bind.host, address, port });
-  /** Where programs of this machine reach it, without a path. */
-  const bound = isLoopback(bind.host) ? address : bind.host;
-  const url = `http://${hostOf(ownAddresses.get(bound) ?? bound)}:${port}`;
+  const url = localUrl(isLoopback(bind.host) ? address : bind.host, port);
   /** What runs now. `sessions`: of 2025 clients, and connections of other protocols. */
   const load = () => {
     const { running: callsRunning, waiting: callsWaiting } = admission.load();
@@ -126,14 +125,13 @@ export async function openDaemon(options: DaemonOptions) {
   const started_at = clock.now() / 1_000;
   const report = async (): Promise<DaemonHealth> => {
     const { sessions, callsRunning: calls_running, callsWaiting: calls_waiting } = load();
-    const isShut = admission.isShut();
     const reason = await options.notReady();
     return {
       ...{ url, port, started_at, sessions, calls_running, calls_waiting, reason },
       ...{ t: clock.now() / 1_000, pid: process.pid, host: bind.host, version: options.version },
-      status: isShut ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
+      status: admission.isShut() ? 'draining' : reason === undefined ? 'ready' : 'not_ready',
       jobs_running: options.jobsRunning?.() ?? 0,
-      ...{ token_file: options.tokenFile, tokens_problem: options.tokensProblem?.() },
+      ...{ token_file: options.tokenFile, tokens_problem: live.problem() },
     };
   };
   const { healthFolder: folder, onError } = options;
@@ -143,12 +141,16 @@ export async function openDaemon(options: DaemonOptions) {
     port,
     tokens,
     load,
-    /** Tells at once how it is, where it tells of itself. */
-    report: async () => file?.write(),
+    /** Reads the file of tokens again, and tells at once how it is. Never rejects. */
+    async reload() {
+      await live.reload();
+      await file?.write();
+    },
     /** Takes no more calls; resolves when none runs. Those that still run after `ms` are ended, and their clients told. */
     drain: (ms: number) => admission.shut(ms),
     /** Ends all streams and sessions at once; calls of lost sessions go on as after any loss. */
     async close() {
+      live.close();
       const closed = new Promise<void>(resolve => server.close(() => resolve()));
       await Promise.all([mcp.close(), ...upgrades.map(endpoint => endpoint.close())]);
       server.closeAllConnections();
@@ -159,7 +161,8 @@ export async function openDaemon(options: DaemonOptions) {
 }
 
 function servicesOf(options: DaemonOptions, admission: Admission, patience: typeof usualPatience): RouteServices {
-  const { version, clock, random, tokens, maxBodyBytes, onError } = options;
+  const { version, clock, random, maxBodyBytes, onError } = options;
+  const { tokens } = options.live;
   const checkRate = createRates(options.rates, clock);
   const identify = createIdentify(tokens, clock);
   const productOf = followTokens(tokens, options.productOf);
@@ -170,12 +173,11 @@ function servicesOf(options: DaemonOptions, admission: Admission, patience: type
 /** Ends answers that are under way, in the midst of whatever they say, once whose they are has another token or none. */
 function createOpenAnswers(tokens: RouteServices['tokens']): RouterParts['onCaller'] {
   const open = new Map<ServerResponse, string>();
-  const end = (isMeant: (name: string) => boolean) => {
-    for (const [outgoing, name] of open) if (isMeant(name)) outgoing.destroy();
-  };
-  tokens.onChange(({ ended }) => end(name => ended.has(name)));
-  // Whoever else has the old token must not go on listening by it.
-  tokens.onRotation(({ caller }) => end(name => name === caller.name));
+  tokens.onChange(({ ended, rotated }) => {
+    // Whoever else has the old token must not go on listening by it.
+    const isOver = (name: string) => ended.has(name) || name === rotated?.caller.name;
+    for (const [outgoing, name] of open) if (isOver(name)) outgoing.destroy();
+  });
   return ({ name }, outgoing) => {
     open.set(outgoing, name);
     outgoing.once('close', () => open.delete(outgoing));
@@ -224,7 +226,7 @@ function createRequestServer(
     // Whoever takes it over listens for himself; until then a connection that breaks must not end the process.
     socket.on('error', () => socket.destroy());
     const refusal = routeUpgrade(parts, incoming, socket, head);
-    if (refusal) refuseUpgrade(socket, refusal, 'Refused');
+    if (refusal) void refuseUpgrade(socket, refusal, 'Refused');
   });
   return server;
 }
@@ -238,9 +240,6 @@ function cannotListen(host: string, port: number, error: Error) {
     cause: error,
   });
 }
-
-/** What a program of this machine calls an address that means all of them. */
-const ownAddresses = new Map(Object.entries({ '': '127.0.0.1', '0.0.0.0': '127.0.0.1', '::': '::1' }));
 
 /** Numbers of the whole process in Prometheus' text format: they tell of everybody's calls, so the operator alone gets them. */
 export const metricsRoute = (text: () => string): Route => ({

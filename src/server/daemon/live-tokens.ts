@@ -165,8 +165,9 @@ function followFile(
     warned = message;
   }
 
-  tokens.onRotation(entry => {
-    inTurn(() => keep(entry)).catch(error =>
+  tokens.onChange(({ rotated }) => {
+    if (!rotated) return;
+    inTurn(() => keep(rotated)).catch(error =>
       warn(`A rotated token holds until the next start, or until the file says another: ${asError(error).message}`),
     );
   });

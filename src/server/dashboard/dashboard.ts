@@ -1,8 +1,9 @@
-import { withTimeout } from '../../core/concurrency.ts';
+import { onAbort, withTimeout } from '../../core/concurrency.ts';
 import { asError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type Caller, refusalResponse } from '../access/caller.ts';
+import { refusalResponse } from '../access/caller.ts';
 import { createQuotas } from '../access/limits.ts';
+import { eventStream } from '../http/responses.ts';
 import type { Route, RoutedRequest, RouteServices } from '../http/routes.ts';
 import type { DashboardData } from './data.ts';
 import { htmlText } from './html.ts';
@@ -29,8 +30,6 @@ export interface LiveStreamParts {
   render(): Promise<{ html: string; isOver: boolean }>;
   /** Calls `onNews` whenever it may be another, until the signal is aborted. */
   subscribe(onNews: () => void, signal: AbortSignal): void;
-  /** Aborted when the reader is gone. */
-  signal: AbortSignal;
   isAllowed(): boolean;
   onEnd(): void;
 }
@@ -41,62 +40,30 @@ const pauseMs = 200;
 /** Without news it is drawn anew after this long: times go on, and a dead connection is found out. */
 const quietMs = 10_000;
 
-/** Pictures that wait for a slow reader. The next one replaces what it did not take yet. */
-const maxWaiting = 2;
-
 /** Server-sent events: a piece of a page, each time that it is another one. */
-export function liveStream({ clock, render, subscribe, signal, isAllowed, onEnd }: LiveStreamParts): Response {
-  const gone = new AbortController();
-  const encoder = new TextEncoder();
-  let hear = () => {};
-
-  const stop = () => {
-    if (gone.signal.aborted) return;
-    gone.abort();
-    hear();
-    onEnd();
-  };
-
-  async function draw(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
-    const write = (text: string) => controller.enqueue(encoder.encode(text));
+export function liveStream({ clock, render, subscribe, isAllowed, onEnd }: LiveStreamParts): Response {
+  const response = eventStream(clock, async (write, over) => {
+    let news = Promise.withResolvers<boolean>();
+    const hear = () => news.resolve(true);
+    onAbort(over, hear);
+    subscribe(hear, over);
     let last = '';
-    while (isAllowed()) {
-      // What is heard while it is drawn is drawn once more.
-      const news = Promise.withResolvers<boolean>();
-      hear = () => news.resolve(true);
-      const { html, isOver } = await render();
-      if (gone.signal.aborted) return;
-      const hasRoom = (controller.desiredSize ?? 0) > 0;
-      if (hasRoom) write(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
-      if (hasRoom) last = html;
-      if (hasRoom && isOver) {
-        write('event: over\ndata: 1\n\n');
-        break;
+    try {
+      while (!over.aborted && isAllowed()) {
+        // What is heard while it is drawn is drawn once more.
+        news = Promise.withResolvers();
+        const { html, isOver } = await render();
+        write(html === last ? ': \n\n' : `data: ${JSON.stringify(html)}\n\n`);
+        last = html;
+        if (isOver) return void write('event: over\ndata: 1\n\n');
+        if (await withTimeout(clock, quietMs, news.promise)) await clock.sleep(pauseMs, over).catch(() => {});
       }
-      const isStale = !hasRoom || (await withTimeout(clock, quietMs, news.promise));
-      if (isStale) await clock.sleep(pauseMs, gone.signal).catch(() => {});
-      if (gone.signal.aborted) return;
+    } finally {
+      onEnd();
     }
-    controller.close();
-  }
-
-  const body = new ReadableStream<Uint8Array>(
-    {
-      start(controller) {
-        signal.addEventListener('abort', stop, { once: true });
-        if (signal.aborted) return stop();
-        subscribe(() => hear(), gone.signal);
-        draw(controller)
-          .catch(error => gone.signal.aborted || controller.error(error))
-          .finally(stop);
-      },
-      cancel: stop,
-    },
-    { highWaterMark: maxWaiting },
-  );
-  return new Response(body, {
-    headers: { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-store', 'X-Accel-Buffering': 'no' },
   });
+  response.headers.set('Cache-Control', 'no-store');
+  return response;
 }
 
 export interface DashboardParts
@@ -146,7 +113,7 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     const visit = visitOf(request, url, signed);
     const [, ...inPath] = route.path.exec(url.pathname) ?? [];
     try {
-      const follow = followFor(request, known, visit);
+      const follow = followFor(request, visit);
       const answer = await route.answer({ request, visit, parts: inPath, fields, follow, clock: parts.clock });
       return answer instanceof Response ? answer : pageAnswer(answer ?? notFoundPage, visit);
     } catch (error) {
@@ -162,20 +129,20 @@ export function createDashboard(parts: DashboardParts): Route['handle'] {
     return { caller, own: data.of(caller), data, url, now: clock.now(), theme, csrf, signedIn: session !== undefined };
   }
 
-  function followFor(request: Request, known: Caller | undefined, visit: Visit): Asked['follow'] {
+  function followFor(request: Request, visit: Visit): Asked['follow'] {
     return (only, render) => {
       const onEnd = follow(visit.caller.owner);
       if (!onEnd) return pageAnswer(crowded, visit);
       return liveStream({
         clock: parts.clock,
-        signal: request.signal,
         subscribe: (onNews, signal) =>
           visit.own.calls.subscribe(id => (only === undefined || only === id) && onNews(), signal),
         async render() {
           const { part, isOver } = await render({ ...visit, now: parts.clock.now() });
           return { html: htmlText(part), isOver };
         },
-        isAllowed: signIn.watch(request, known),
+        // Answers to a header end with its token, whatever they say.
+        isAllowed: visit.signedIn ? signIn.watch(request) : () => true,
         onEnd,
       });
     };

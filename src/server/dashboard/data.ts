@@ -1,8 +1,8 @@
-import type { FileView } from '../../core/file.ts';
+import type { FileRecord, FileView } from '../../core/file.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { Health, ProviderCapabilities } from '../../core/model.ts';
 import type { WatchedCall } from '../../core/ports.ts';
-import type { ExportFormat, Segment, Thread, ThreadHead } from '../../core/thread.ts';
+import type { ExportFormat, ImageRecord, Segment, StoredTurn, Thread, ThreadHead } from '../../core/thread.ts';
 import type { SpendRow } from '../../core/usage.ts';
 import type { Caller } from '../access/caller.ts';
 
@@ -69,15 +69,15 @@ export interface ThreadsData {
   read(id: string): Promise<Thread>;
   /** The project of each of these threads, by its id; those that are gone are left out. */
   projects(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** What a turn showed of its file at `index`; undefined when there is no such turn or file. */
-  file(thread: Thread, seq: number, index: number): Promise<FileView | undefined>;
-  /** Undefined when there is no such picture, or it is of a kind that browsers don't show. */
-  image(thread: Thread, seq: number, index: number): Promise<{ mediaType: string; bytes: Uint8Array } | undefined>;
+  /** What a turn showed of a file of its own. */
+  file(file: FileRecord): Promise<FileView>;
+  /** Undefined for a picture that is gone, or of a kind that browsers don't show. */
+  image(image: ImageRecord): Promise<Uint8Array | undefined>;
   export(id: string, form: ExportFormat): Promise<AsyncIterable<string>>;
   /** Absent: the caller may only read. */
   change?: {
-    /** A new thread that begins with the turns up to `seq`; throws where no exchange ends there. */
-    fork(thread: Thread, seq: number): Promise<ThreadHead>;
+    /** A new thread that begins with the turns up to this one; throws where no exchange ends there. */
+    fork(thread: Thread, turn: StoredTurn): Promise<ThreadHead>;
     /** Waits for the calls that work on it. */
     remove(thread: Thread, signal: AbortSignal): Promise<void>;
   };

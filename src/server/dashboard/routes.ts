@@ -68,13 +68,13 @@ export const routes: readonly Route[] = [
     return call && callPage(visit, call);
   }),
   oneThread('/turns/N/files/N', async ({ parts }, threads, thread) => {
-    const seq = Number(parts[1]);
-    const view = await threads.file(thread, seq, Number(parts[2]));
-    return view && filePage(thread, seq, view);
+    const file = turnOf(thread, parts[1])?.files[Number(parts[2])];
+    return file && filePage(thread, Number(parts[1]), await threads.file(file));
   }),
   oneThread('/turns/N/images/N', async ({ parts }, threads, thread) => {
-    const image = await threads.image(thread, Number(parts[1]), Number(parts[2]));
-    return image && fileAnswer(Uint8Array.from(image.bytes), image.mediaType);
+    const image = turnOf(thread, parts[1])?.images[Number(parts[2])];
+    const bytes = image && (await threads.image(image));
+    return bytes && fileAnswer(Uint8Array.from(bytes), image.mediaType);
   }),
   allThreads('/threads/ID/export', async ({ visit, parts: [id = ''] }, threads) => {
     const wanted = visit.url.searchParams.get('format') ?? 'md';
@@ -134,7 +134,7 @@ async function fork({ fields }: Asked, threads: ThreadsData, thread: Thread): Pr
       class: 'fork',
       next: 'Go back and choose one that is there.',
     });
-  const child = await threads.change.fork(thread, turn.seq);
+  const child = await threads.change.fork(thread, turn);
   return redirectTo(`/threads/${child.id}`);
 }
 

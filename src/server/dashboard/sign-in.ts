@@ -71,11 +71,9 @@ export function createSignIn({ tokens, clock, random }: SignInParts) {
     return undefined;
   }
 
-  const review = () => {
+  tokens.onChange(() => {
     for (const key of [...sessions.keys()]) callerOf(key);
-  };
-  tokens.onChange(review);
-  tokens.onRotation(review);
+  });
 
   const sessionName = (request: Request) => (isEncrypted(request) ? `__Host-${cookieName}` : cookieName);
   const idIn = (request: Request) => cookiesOf(request).get(sessionName(request)) ?? '';
@@ -93,15 +91,10 @@ export function createSignIn({ tokens, clock, random }: SignInParts) {
 
   return {
     who,
-    /** Tells, for as long as an answer lasts, whether who asked would still be let in, as the same owner. */
-    watch(request: Request, known: Caller | undefined) {
-      const bearer = /^bearer +([^\s,]+)/i.exec(request.headers.get('authorization') ?? '')?.[1];
-      // Where there are no tokens, what stands in the header is none.
-      const isToken = bearer !== undefined && tokens.find(bearer) !== undefined;
+    /** Tells, for as long as an answer lasts, whether the session that asked for it goes on: it may end by its age alone. */
+    watch(request: Request) {
       const key = hash('sha256', idIn(request));
-      const now = () => (isToken ? tokens.find(bearer) : (known ?? callerOf(key)))?.owner;
-      const first = now();
-      return () => first !== undefined && now() === first;
+      return () => callerOf(key) !== undefined;
     },
     /** A sign for the form of somebody who is not known yet, and the cookie that goes with it. */
     begin(request: Request, nonce: string) {

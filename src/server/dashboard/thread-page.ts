@@ -214,8 +214,8 @@ async function files(threads: ThreadsData, thread: Thread, turn: StoredTurn): Pr
     const address = `/threads/${thread.id}/turns/${turn.seq}/files/${index}`;
     const name = html`<code class="bidi">${line(within(thread.workspace, file.path))}</code>`;
     if (diffs.includes(index)) {
-      const view = await threads.file(thread, turn.seq, index);
-      return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${view && fileText(view, maxDiffChars, address)}</li>`;
+      const view = await threads.file(file);
+      return html`<li><a href="${address}">${name}</a> <span class="tag">diff</span>${fileText(view, maxDiffChars, address)}</li>`;
     }
     const isShown = file.shown !== undefined || file.base !== undefined;
     const extent = file.range

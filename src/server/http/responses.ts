@@ -96,38 +96,38 @@ const keepAliveMs = 15_000;
 
 /**
  * Server-sent events that are written while `work` runs, with signs of life between them. The work goes on without a reader;
- * `write` answers whether there still is one.
+ * `write` answers whether there still is one, and `over` is aborted when there is none any more.
  */
 export function eventStream(
   clock: Pick<Clock, 'after'>,
-  work: (write: (piece: string | Uint8Array) => boolean) => Promise<void>,
+  work: (write: (piece: string | Uint8Array) => boolean, over: AbortSignal) => Promise<void>,
 ): Response {
   const encoder = new TextEncoder();
-  let isOver = false;
+  const over = new AbortController();
   let stop = () => {};
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       const write = (piece: string | Uint8Array) => {
-        if (!isOver) controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
-        return !isOver;
+        if (!over.signal.aborted) controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
+        return !over.signal.aborted;
       };
       const beat = () => {
         stop = clock.after(keepAliveMs, () => void (write(': keepalive\n\n') && beat()));
       };
       const end = (close: () => void) => {
         stop();
-        if (!isOver) close();
-        isOver = true;
+        if (!over.signal.aborted) close();
+        over.abort();
       };
       beat();
       // Not awaited: the stream is there for its reader while the work goes on.
-      work(write).then(
+      work(write, over.signal).then(
         () => end(() => controller.close()),
         error => end(() => controller.error(error)),
       );
     },
     cancel() {
-      isOver = true;
+      over.abort();
       stop();
     },
   });

@@ -11,7 +11,7 @@ import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { holdingInCalls } from '../access/admission.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
-import { createQuotas, createResultStore } from '../access/limits.ts';
+import { createQuotas } from '../access/limits.ts';
 import { eventStream } from '../http/responses.ts';
 import type { Exchange, GuardedRequest, RouteServices } from '../http/routes.ts';
 import { heldUntilWritten, mcpOptionsOf } from '../http/routes.ts';
@@ -33,7 +33,7 @@ const handlerRules = { idleMs: 600_000, max: 4_096 };
 /** Streamable HTTP: 2026 clients request by request, 2025 clients in sessions. */
 export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
   const { sessions, random, clock, admission, serverOf = createMcpServer, onError } = options;
-  const room = createResultStore(maxLogged);
+  const room = { left: maxLogged };
   const listens = createQuotas(sessions.limits);
   const handlers = createIdleSessions(handlerRules, clock, async (made: Promise<StatelessHandler>) =>
     // One that could not be made leaves nothing to close.

@@ -3,7 +3,7 @@ import { SUPPORTED_PROTOCOL_VERSIONS, WebStandardStreamableHTTPServerTransport }
 import { recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { createIdleSessions, type SessionRules } from '../access/idle-sessions.ts';
-import type { ResultStore } from '../access/limits.ts';
+import type { KeptRoom } from '../access/limits.ts';
 import { type Connection, createAnswers } from '../mcp/connection.ts';
 import { isId, refusedMessage } from '../mcp/lines.ts';
 import type { Era, McpOptions } from '../mcp/mcp.ts';
@@ -15,7 +15,7 @@ const limits = { events: 512, characters: 1_048_576 };
 export const maxLogged = 134_217_728;
 
 /** What was sent in one session, for a client that lost a stream and comes back for the rest; `room` is shared by all sessions. */
-export function createEventLog(room: ResultStore) {
+export function createEventLog(room: KeptRoom) {
   const events: { id: string; stream: string; message: JSONRPCMessage; size: number }[] = [];
   let count = 0;
   let size = 0;
@@ -29,13 +29,13 @@ export function createEventLog(room: ResultStore) {
     if (!event) return false;
     events.splice(events.indexOf(event), 1);
     size -= event.size;
-    room.give(event.size);
+    room.left += event.size;
     return true;
   }
 
   /** Makes room among one's own; whoever finds none can't come back for this event, but gets it all the same. */
-  function takes(more: number): boolean {
-    while (!room.take(more)) if (!drop()) return false;
+  function hasRoom(more: number): boolean {
+    while (more > room.left) if (!drop()) return false;
     return true;
   }
 
@@ -50,9 +50,10 @@ export function createEventLog(room: ResultStore) {
     async storeEvent(stream: string, message: JSONRPCMessage) {
       count += 1;
       const event = { id: String(count), stream, message, size: JSON.stringify(message).length };
-      if (isOver || !takes(event.size)) return event.id;
+      if (isOver || !hasRoom(event.size)) return event.id;
       events.push(event);
       size += event.size;
+      room.left -= event.size;
       while (events.length > 1 && (events.length > limits.events || size > limits.characters)) drop();
       return event.id;
     },
@@ -134,7 +135,7 @@ export interface SessionOptions {
   serverOf: ServerOf;
   clock: Pick<Clock, 'after' | 'monotonic'>;
   /** What all sessions may keep of what was sent. */
-  room: ResultStore;
+  room: KeptRoom;
   onClosed(): void;
   onError(error: Error): void;
 }

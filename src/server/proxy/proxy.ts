@@ -5,8 +5,7 @@ import { onAbort, orAbort } from '../../core/concurrency.ts';
 import { securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import { isLoopback } from '../access/addresses.ts';
-import { lineOf, probeReader } from '../mcp/lines.ts';
-import { linesOf } from './messages.ts';
+import { lineOf, probeReader, textSplitter } from '../mcp/lines.ts';
 import { MessageForwarder, type MessageForwarderOptions } from './relay.ts';
 import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStartLock } from './start-daemon.ts';
 import { type DaemonAddress, openWebSocketLink } from './websocket-link.ts';
@@ -61,12 +60,17 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
     throw error;
   });
   started.catch(() => undefined);
+  const split = textSplitter(maxBytes, {
+    onText: line => forwarder.take(line),
+    onRefused: refused => write(JSON.stringify(refused)),
+  });
   try {
-    for await (const line of until(linesOf(input, maxBytes), end.signal)) {
-      if (typeof line === 'string') forwarder.take(line);
-      else write(JSON.stringify(line.refused));
+    for await (const piece of until(input, end.signal)) {
+      split(typeof piece === 'string' ? Buffer.from(piece) : piece);
       while (forwarder.unsent() > maxUnsent && !end.signal.aborted) await clock.sleep(pauseMs);
     }
+    // Scripts often leave out the end of their last line.
+    if (!end.signal.aborted) split(Buffer.from('\n'));
     const stopProbes = probeReader(message => write(JSON.stringify(message)), 50);
     if (!end.signal.aborted) await Promise.race([forwarder.endInput(), once(end.signal, 'abort')]);
     stopProbes();
@@ -78,9 +82,10 @@ export async function runProxy(options: ProxyOptions): Promise<void> {
 }
 
 /** The items of a sequence until a signal; what the sequence reads from stays open. */
-async function* until<Item>(items: AsyncGenerator<Item>, stop: AbortSignal): AsyncGenerator<Item> {
+async function* until<Item>(items: AsyncIterable<Item>, stop: AbortSignal): AsyncGenerator<Item> {
+  const iterator = items[Symbol.asyncIterator]();
   for (;;) {
-    const next = await orAbort(items.next(), stop).catch(error => {
+    const next = await orAbort(iterator.next(), stop).catch(error => {
       if (!stop.aborted) throw error;
     });
     if (!next || next.done) return;

@@ -1,9 +1,17 @@
 import { asError, isAppError } from '../../core/errors.ts';
+import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
-import { arrivedMethod, batchVersion, isId } from '../mcp/lines.ts';
-import type { MessageId, Seen } from './messages.ts';
-import { failureAnswer, lineOf, membersOf, notification, refusalOf, seen } from './messages.ts';
+import { arrivedMethod, batchVersion, isId, readJson, refusedMessage } from '../mcp/lines.ts';
 import type { Link, Loss, OpenLink } from './websocket-link.ts';
+
+type MessageId = string | number;
+
+/** What has to be known of a message to pass it on. */
+type Seen =
+  | { kind: 'request'; id: MessageId; method: string; params: Readonly<Record<string, unknown>> }
+  | { kind: 'notification'; method: string; params: Readonly<Record<string, unknown>> }
+  /** `null` where nobody could tell what it answers. */
+  | { kind: 'answer'; id: MessageId | null; ok: boolean };
 
 /** A request that a new connection is told again although the client has its answer. */
 interface Repeated {
@@ -296,3 +304,43 @@ class LinkLost extends Error {
     this.loss = loss;
   }
 }
+
+/** Undefined for what is no single JSON-RPC message with an id that can be answered. */
+function seen(text: string): Seen | undefined {
+  const message = parsedJson(text);
+  if (!isRecord(message)) return undefined;
+  const { id, method } = message;
+  const params = recordIn(message.params);
+  if (typeof method === 'string' && !Object.hasOwn(message, 'id')) return { kind: 'notification', method, params };
+  if (typeof method === 'string') return isId(id) ? { kind: 'request', id, method, params } : undefined;
+  const ok = Object.hasOwn(message, 'result');
+  if (!ok && !Object.hasOwn(message, 'error')) return undefined;
+  return isId(id) || id === null ? { kind: 'answer', id, ok } : undefined;
+}
+
+function membersOf(text: string): string[] {
+  const json = readJson(text);
+  return 'value' in json && Array.isArray(json.value) ? json.value.map(each => JSON.stringify(each)) : [];
+}
+
+/** What is answered to a text that is no message. */
+function refusalOf(text: string): string {
+  if (parsedJson(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
+  return failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
+}
+
+/** A message as one line, for whoever reads lines; undefined where it can't be one. */
+function lineOf(text: string): string | undefined {
+  if (!/[\r\n]/.test(text)) return text;
+  try {
+    return JSON.stringify(JSON.parse(text));
+  } catch {
+    // It is nested too deep to be written again.
+    return undefined;
+  }
+}
+
+const notification = (method: string, params: object): string => JSON.stringify({ jsonrpc: '2.0', method, params });
+
+const failureAnswer = (id: MessageId | null, code: number, message: string): string =>
+  JSON.stringify(refusedMessage(id, code, message));

@@ -48,11 +48,6 @@ export function createKeptToken(path: string) {
       });
       return kept ?? read() ?? '';
     },
-    replace(token: string): void {
-      const draft = `${path}.${process.pid}`;
-      fs.writeFileSync(draft, `${token}\n`, { mode: 0o600 });
-      fs.renameSync(draft, path);
-    },
   };
 }
 

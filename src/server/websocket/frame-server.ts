@@ -3,7 +3,7 @@ import { isRecord, textIn } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { IdleSessions } from '../access/idle-sessions.ts';
-import type { ResultStore } from '../access/limits.ts';
+import type { KeptRoom } from '../access/limits.ts';
 import type { RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { WorkOptions } from './frame-call.ts';
@@ -15,7 +15,7 @@ import { createFrameSession, type FrameSession, type Link } from './session.ts';
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
   sessions: IdleSessions<FrameSession>;
-  store: ResultStore;
+  room: KeptRoom;
   /** WebSockets that are open. */
   connections(): number;
 }

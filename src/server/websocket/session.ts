@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { canonicalJson } from '../../core/json.ts';
 import type { Clock, Random } from '../../core/ports.ts';
 import type { Principal } from '../../core/tool-host.ts';
-import type { ResultStore } from '../access/limits.ts';
+import type { KeptRoom } from '../access/limits.ts';
 import { openFrameCall, openSharedCall, type SharedCall, type WorkOptions } from './frame-call.ts';
 import type { CallFrame, FrameRules, ResultFrame, ServerFrame } from './protocol.ts';
 import { ownError, resultFrame } from './protocol.ts';
@@ -15,7 +15,7 @@ export interface FrameSessionOptions extends Omit<WorkOptions, 'client' | 'clock
   clock: Pick<Clock, 'now' | 'monotonic' | 'after'>;
   random: Pick<Random, 'uuid'>;
   /** What the results of all sessions share. */
-  store: ResultStore;
+  room: KeptRoom;
 }
 
 /** The connection that a session is on at the moment. */
@@ -45,8 +45,8 @@ export type FrameSession = ReturnType<typeof createFrameSession>;
 
 /** What a client has under way and what he has not got yet. It outlasts his connections. */
 export function createFrameSession(options: FrameSessionOptions) {
-  const { clock, admission, random, rules, store } = options;
-  const kept = createKeptResults(rules, clock, store);
+  const { clock, admission, random, rules, room } = options;
+  const kept = createKeptResults(rules, clock, room);
   const running = new Map<string, Entry>();
   const works = createWorks(options);
   /** Ends that were sent to nobody, oldest first; of those that are kept, only that they are. */
@@ -206,7 +206,7 @@ const maxResults = 1_024;
 type KeptRules = Pick<FrameRules, 'resultMs' | 'maxCharacters'>;
 
 /** Finished results of one session by request_id, for a client that did not get them. */
-export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'after'>, store: ResultStore) {
+export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'after'>, room: KeptRoom) {
   // The oldest stands first.
   const kept = new Map<string, KeptResult & { size: number; stopTimer(): void }>();
   let size = 0;
@@ -216,7 +216,7 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'after'>,
     if (!entry) return;
     entry.stopTimer();
     size -= entry.size;
-    store.give(entry.size);
+    room.left += entry.size;
     kept.delete(requestId);
   }
 
@@ -231,7 +231,8 @@ export function createKeptResults(rules: KeptRules, clock: Pick<Clock, 'after'>,
         if (size + more <= rules.maxCharacters && kept.size < maxResults) break;
         drop(oldest);
       }
-      if (!store.take(more)) return;
+      if (more > room.left) return;
+      room.left -= more;
       size += more;
       const stopTimer = clock.after(rules.resultMs, () => drop(requestId));
       kept.set(requestId, { ...result, size: more, stopTimer });

@@ -6,7 +6,7 @@ import { asError, isAppError } from '../../core/errors.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor, refuseUpgrade } from '../access/caller.ts';
 import { createIdleSessions } from '../access/idle-sessions.ts';
-import { createResultStore, type ShareLimits } from '../access/limits.ts';
+import type { ShareLimits } from '../access/limits.ts';
 import { watchUploadRate } from '../http/requests.ts';
 import { rootOf } from '../http/router.ts';
 import { type CallerProduct, mcpOptionsOf, type RouteServices, type UpgradeRequest } from '../http/routes.ts';
@@ -62,8 +62,8 @@ export function openWebSockets(options: WebSocketOptions) {
   const open = createOpenSockets({ inAll: rules.maxConnections, perCaller });
   const sessionRules = { idleMs: rules.frames.resultMs, max: rules.maxConnections, perCaller };
   const sessions = createIdleSessions(sessionRules, clock, (session: FrameSession) => session.forget());
-  const store = createResultStore(rules.maxKept);
-  const frameOptions = { ...options, rules: rules.frames, sessions, store, connections: open.count };
+  const room = { left: rules.maxKept };
+  const frameOptions = { ...options, rules: rules.frames, sessions, room, connections: open.count };
   const server = webSocketServer(maxBodyBytes);
   let pending = 0;
   let rotations = 0;
@@ -136,7 +136,7 @@ export function openWebSockets(options: WebSocketOptions) {
       accept(request).catch(error => {
         if (isAppError(error)) return refuseUpgrade(request.socket, refusals.notAllowed(error.message));
         onError(asError(error));
-        refuseUpgrade(request.socket, refusals.internalFailure);
+        return refuseUpgrade(request.socket, refusals.internalFailure);
       });
     },
     connections: open.count,
@@ -178,7 +178,7 @@ function webSocketServer(maxPayload: number): WebSocketServer {
   // Its own answers to bad handshakes would say less.
   return server.on('wsClientError', (_error, socket, { headers }) => {
     const isKnown = headers['sec-websocket-version'] === '13';
-    refuseUpgrade(socket, isKnown ? refusals.badHandshake : refusals.unsupportedVersion);
+    void refuseUpgrade(socket, isKnown ? refusals.badHandshake : refusals.unsupportedVersion);
   });
 }
 

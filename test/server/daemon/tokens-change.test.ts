@@ -145,3 +145,14 @@ it('tells the mask: no token of the file, and none that came by rotation, is in 
   expect(texts.join('')).toContain('[masked:own_key:');
   for (const secret of secrets) expect(texts.filter(text => text.includes(secret))).toEqual([]);
 });
+
+it('a token that the daemon made itself is replaced in its file when it is rotated', async () => {
+  const open = await testDaemon({ root: project.root, env: { OFFLINE: 'true' } });
+  const own = await open.product.openDaemon({ port: 0, keepsToken: true });
+  const file = join(open.home, 'daemon.token');
+  const made = (await readFile(file, 'utf8')).trim();
+  expect(own.tokens.rotate(made, 'another-token-0123456789')).toBe(true);
+  await expect.poll(() => readFile(file, 'utf8')).toBe('another-token-0123456789\n');
+  await own.close();
+  await open.close();
+});

@@ -6,13 +6,11 @@ import { manualClock } from '../../support/clock.ts';
 
 function rig(more: Partial<LiveStreamParts> = {}) {
   const clock = manualClock();
-  const gone = new AbortController();
   let news = () => {};
   let left: AbortSignal | undefined;
   const state = { html: 'first', isOver: false, isAllowed: true, drawn: 0, ends: 0 };
   const response = liveStream({
     clock,
-    signal: gone.signal,
     subscribe(onNews, signal) {
       news = onNews;
       left = signal;
@@ -30,7 +28,7 @@ function rig(more: Partial<LiveStreamParts> = {}) {
     const { done, value } = await reader.read();
     return done ? undefined : Buffer.from(value).toString();
   };
-  return { clock, gone, state, reader, read, response, news: () => news(), left: () => left?.aborted };
+  return { clock, state, reader, read, response, news: () => news(), left: () => left?.aborted };
 }
 
 describe('a stream of news', () => {
@@ -80,9 +78,6 @@ describe('a stream of news', () => {
     expect(await over.read()).toBe(': \n\n');
     expect(await over.read()).toBe('event: over\ndata: 1\n\n');
     expect(await over.read()).toBeUndefined();
-    const left = rig();
-    await left.read();
-    left.gone.abort();
     const cancelled = rig();
     await cancelled.reader.cancel();
     const barred = rig();
@@ -91,7 +86,7 @@ describe('a stream of news', () => {
     barred.news();
     await barred.clock.advance(200);
     expect((await barred.read()) ?? '').toBe('');
-    for (const { state, clock, left: isLeft, news } of [over, left, cancelled, barred]) {
+    for (const { state, clock, left: isLeft, news } of [over, cancelled, barred]) {
       expect(state.ends).toBe(1);
       expect(isLeft()).toBe(true);
       const { drawn } = state;
@@ -100,18 +95,6 @@ describe('a stream of news', () => {
       expect(state.drawn).toBe(drawn);
       expect(clock.pending()).toBe(0);
     }
-  });
-
-  it('draws no picture after the other for a reader who takes none', async () => {
-    const { state, clock, read } = rig();
-    for (let picture = 0; picture < 30; picture++) {
-      state.html = `picture ${picture}`;
-      await clock.advance(10_000);
-    }
-    const waiting = [await read(), await read()];
-    expect(waiting.join('')).toMatch(/first|picture 0/);
-    await clock.advance(10_000);
-    expect(await read()).toContain('picture 29');
   });
 
   it('fails as a whole when what it shows can’t be had', async () => {

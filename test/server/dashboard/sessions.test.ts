@@ -123,9 +123,11 @@ it.each([
 ])('ends at once with its open pages when its token %s, for good, and others go on', async (_how, act) => {
   const [ann, bob] = [await browser('ann'), await browser('bob')];
   const [hers, his] = [await follow(ann), await follow(bob)];
+  // What a program opened by the token in its header ends too.
+  const byHeader = await follow(dashboardClient(daemon.url, { token: tokenOf('ann') }));
   const form = await ann.csrf();
   await act();
-  expect(await hers.over).toBeLessThan(2_000);
+  for (const { over } of [hers, byHeader]) expect(await over).toBeLessThan(2_000);
   expect(await statusOf(ann)).toBe(303);
   expect((await ann.post('/theme', { theme: 'dark', back: '/' }, { csrf: form })).status).toBe(403);
   expect([await statusOf(bob), his.isOver()]).toEqual([200, false]);

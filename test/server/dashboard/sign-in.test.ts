@@ -6,7 +6,6 @@ import { createSignIn, isFromHere } from '../../../src/server/dashboard/sign-in.
 import { manualClock } from '../../support/clock.ts';
 
 const ann: Caller = { name: 'ann', owner: 'ann', permissions: { readOnly: false } };
-const operator: Caller = { name: 'operator', owner: 'local', permissions: { readOnly: false } };
 const token = 'a-token-of-anns-0123456789;"\\é'.replace('é', '~');
 const next = 'another-token-0123456789';
 
@@ -22,8 +21,8 @@ describe('who came by a cookie', () => {
     const { tokens, signIn } = rig();
     const request = asking(cookieOf(signIn.enter(asking({}), token)));
     expect(signIn.who(request, undefined)).toMatchObject({ caller: ann, session: expect.any(AbortSignal) });
-    const isIn = signIn.watch(request, undefined);
-    expect(isIn()).toBe(true);
+    const isIn = signIn.watch(request);
+    expect([isIn(), signIn.watch(asking({}))()]).toEqual([true, false]);
     tokens.rotate(token, next);
     expect(isIn()).toBe(false);
     expect(signIn.who(request, undefined)).toBeUndefined();
@@ -38,20 +37,6 @@ describe('who came by a cookie', () => {
     expect(own).not.toBe(signIn.who(other, undefined)?.csrf);
     expect(own).not.toBe(signIn.who(asking({}), ann)?.csrf);
     expect(own).not.toContain(token.slice(0, 8));
-  });
-});
-
-describe('who came by a header, or where there are no tokens', () => {
-  it('is watched by the token that he sent, and is in for good where nobody needs one', () => {
-    const { tokens, signIn } = rig();
-    const isIn = signIn.watch(asking({ authorization: `Bearer ${token}` }), ann);
-    expect(isIn()).toBe(true);
-    tokens.rotate(token, next);
-    expect(isIn()).toBe(false);
-    const open = createSignIn({ tokens: createTokens([]), clock: manualClock(), random: { uuid: randomUUID } });
-    for (const headers of [{}, { authorization: 'Bearer whatever-it-is-0123456789' }] as Record<string, string>[])
-      expect(open.watch(asking(headers), operator)()).toBe(true);
-    expect(signIn.watch(asking({}), undefined)()).toBe(false);
   });
 });
 

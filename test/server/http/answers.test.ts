@@ -2,14 +2,14 @@ import { connect } from 'node:net';
 import { afterEach, describe, expect, it } from 'vitest';
 import { operator } from '../../../src/server/access/caller.ts';
 import { createTokens, digestOf } from '../../../src/server/access/tokens.ts';
-import type { Daemon, DaemonOptions } from '../../../src/server/daemon/daemon.ts';
+import type { Daemon } from '../../../src/server/daemon/daemon.ts';
 import { bareDaemon } from '../../support/bare-daemon.ts';
 import { scriptedHost } from '../../support/scripted-host.ts';
 
 let daemon: Daemon;
 afterEach(() => daemon.close());
 
-async function start(options: Partial<DaemonOptions> = {}): Promise<void> {
+async function start(options: Parameters<typeof bareDaemon>[1] = {}): Promise<void> {
   daemon = await bareDaemon(scriptedHost(), options);
 }
 

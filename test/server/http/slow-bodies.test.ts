@@ -18,7 +18,7 @@ afterEach(async () => {
   daemon = undefined;
 });
 
-async function start(options: Partial<DaemonOptions> = {}): Promise<ManualClock> {
+async function start(options: Parameters<typeof bareDaemon>[1] = {}): Promise<ManualClock> {
   const clock = manualClock();
   const form = async ({ request }: { request: Request }) => Response.json({ bytes: (await request.text()).length });
   const routes: DaemonOptions['routes'] = [

@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { createResultStore } from '../../../src/server/access/limits.ts';
 import { createEventLog } from '../../../src/server/mcp-http/sessions.ts';
 
 const said = (text: string) => ({ jsonrpc: '2.0' as const, method: 'notifications/message', params: { text } });
@@ -13,7 +12,7 @@ async function eventsAfter(log: ReturnType<typeof createEventLog>, id: string): 
 
 describe('what was sent in a session', () => {
   it('is told again from any point, stream by stream', async () => {
-    const log = createEventLog(createResultStore(10_000_000));
+    const log = createEventLog({ left: 10_000_000 });
     const first = await log.storeEvent('a', said('one'));
     await log.storeEvent('b', answer(2));
     await log.storeEvent('a', answer(1));
@@ -25,7 +24,7 @@ describe('what was sent in a session', () => {
   });
 
   it('is forgotten by streams whose answers arrived', async () => {
-    const log = createEventLog(createResultStore(10_000_000));
+    const log = createEventLog({ left: 10_000_000 });
     const first = await log.storeEvent('a', said('one'));
     await log.storeEvent('a', answer(1));
     const other = await log.storeEvent('b', said('two'));
@@ -37,7 +36,7 @@ describe('what was sent in a session', () => {
   });
 
   it('never grows beyond its size, but for one event that is larger', async () => {
-    const log = createEventLog(createResultStore(10_000_000));
+    const log = createEventLog({ left: 10_000_000 });
     for (let at = 0; at < 2_000; at += 1) await log.storeEvent('a', said('x'.repeat(2_000)));
     expect(log.size()).toBeLessThanOrEqual(1_048_576);
     const last = await log.storeEvent('a', answer(1, 'x'.repeat(3_000_000)));
@@ -48,7 +47,7 @@ describe('what was sent in a session', () => {
   });
 
   it('is kept as far as all sessions together have room, which a session that ends gives back', async () => {
-    const room = createResultStore(10_000);
+    const room = { left: 10_000 };
     const logs = Array.from({ length: 50 }, () => createEventLog(room));
     for (const log of logs) for (let at = 0; at < 3; at += 1) await log.storeEvent('a', said('x'.repeat(900)));
     const kept = () => logs.reduce((sum, log) => sum + log.size(), 0);
@@ -67,6 +66,6 @@ describe('what was sent in a session', () => {
     expect(await eventsAfter(next, first)).toEqual([answer(1)]);
     next.forget([1]);
     expect(next.size()).toBe(0);
-    expect(room.take(10_000)).toBe(true);
+    expect(room.left).toBe(10_000);
   });
 });

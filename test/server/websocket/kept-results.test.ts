@@ -1,5 +1,4 @@
 import { describe, expect, it } from 'vitest';
-import { createResultStore } from '../../../src/server/access/limits.ts';
 import { createKeptResults } from '../../../src/server/websocket/session.ts';
 import { manualClock } from '../../support/clock.ts';
 
@@ -12,7 +11,7 @@ const rules = { resultMs: 600_000, maxCharacters: 100 };
 describe('kept results', () => {
   it('are dropped when their time is over, without anybody asking', async () => {
     const clock = manualClock();
-    const store = createResultStore(1_000);
+    const store = { left: 1_000 };
     const kept = createKeptResults(rules, clock, store);
     kept.keep('1', result('x'.repeat(60)));
     await clock.advance(300_000);
@@ -23,11 +22,11 @@ describe('kept results', () => {
     await clock.advance(300_000);
     expect(kept.count()).toBe(0);
     expect(clock.pending()).toBe(0);
-    expect(store.take(1_000)).toBe(true);
+    expect(store.left).toBe(1_000);
   });
 
   it('make room for newer ones of the same session, the oldest first', () => {
-    const kept = createKeptResults(rules, manualClock(), createResultStore(1_000));
+    const kept = createKeptResults(rules, manualClock(), { left: 1_000 });
     for (const id of ['1', '2', '3']) kept.keep(id, result('x'.repeat(40)));
     expect(['1', '2', '3'].map(id => kept.find(id) !== undefined)).toEqual([false, true, true]);
     kept.keep('4', result('x'.repeat(101)));
@@ -35,7 +34,7 @@ describe('kept results', () => {
   });
 
   it('take no more room than all sessions have together, and give it back', () => {
-    const store = createResultStore(100);
+    const store = { left: 100 };
     const clock = manualClock();
     const [hers, his] = [createKeptResults(rules, clock, store), createKeptResults(rules, clock, store)];
     hers.keep('1', result('x'.repeat(80)));
