@@ -31,7 +31,7 @@ it('secrets on the command line are in no output, log or store of the program', 
   expect(
     runs.map(({ code }) => code),
     runs[0]?.err,
-  ).toEqual([0, 1, 1]);
+  ).toEqual([0, 2, 1]);
   const names = await readdir(home, { recursive: true, withFileTypes: true });
   const files = names.filter(entry => entry.isFile()).map(entry => join(entry.parentPath, entry.name));
   expect(files.map(path => path.slice(home.length + 1))).toEqual(

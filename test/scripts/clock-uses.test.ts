@@ -18,7 +18,7 @@ const allowed: Record<string, string[]> = {
     'app/compose-product.ts',
     'models/call/call.ts',
     'models/call/call-context.ts',
-    'models/call/models.ts',
+    'models/vendor-services.ts',
     'models/catalogue/models-dev.ts',
     'models/resilience/breaker-registry.ts',
     'models/resilience/shared-breakers.ts',
