@@ -48,7 +48,7 @@ export const modelOptions = {
     doc: 'The model that turns texts into vectors for searching by meaning, as `provider:model` of `zhipu`, `openai` or `custom`, such as `zhipu:embedding-3`; unset: none.',
   }),
   deniedModels: operator('Models', list, ['DENIED_MODELS', '--deny-models'], {
-    doc: 'Models to never use, by ID or alias. Overrides the allow-lists. A provider such as `openai` means all of its models, also through aggregators such as OpenRouter; `openai:*` and `openai:ID` mean that provider alone. Words that mean nothing are warned of at the start.',
+    doc: 'Models to never use, by ID or alias. Overrides the allow-lists. A provider such as `openai` means all of its models, also where another server lists them as `openai/…`, such as OpenRouter; `openai:*` and `openai:ID` mean that provider alone. Words that mean nothing are warned of at the start.',
   }),
   localOnly: operator('Models', onOrOff(false), ['LOCAL_ONLY', '--local-only'], {
     doc: 'Use only models on this machine or network; nothing leaves it.',

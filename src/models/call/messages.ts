@@ -30,6 +30,7 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
     return entries.length === 0 ? {} : { vendor: JSON.parse(JSON.stringify(Object.fromEntries(entries))) };
   };
   const said: (Block | ({ type: 'call'; vendor?: VendorFacts } & ToolCall))[] = [];
+  const ids = new Set<string>();
   const open = new Map<string, Block>();
   const takeText = (
     part: Extract<LanguageModelV4StreamPart, { type: `${'text' | 'reasoning'}-${'start' | 'delta' | 'end'}` }>,
@@ -58,8 +59,9 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
         case 'tool-call': {
           if (part.providerExecuted) return;
           // Vendors answer a call by its id; a server that gives none, or the same one twice, gets ids of ours.
-          const taken = new Set(said.map(each => (each.type === 'call' ? each.id : '')));
-          const call = { id: freeId(part.toolCallId, taken), name: part.toolName, ...argumentsOf(part.input) };
+          const id = freeId(part.toolCallId, ids, ids.size + 1);
+          ids.add(id);
+          const call = { id, name: part.toolName, ...argumentsOf(part.input) };
           return void said.push({ type: 'call', ...call, ...factsOf(part.providerMetadata) });
         }
       }
@@ -71,7 +73,7 @@ export function createReplyAccumulator(signer: string, owner: string, echo: bool
         if (part.text.trim() === '' && part.vendor === undefined) return [];
         return [part.type === 'thought' && echo ? { ...part, vendor: part.vendor ?? { [owner]: {} } } : part];
       }),
-    calls: () => said.filter(({ type }) => type === 'call').length,
+    calls: () => ids.size,
   };
 }
 

@@ -146,9 +146,9 @@ function soundCall(part: LanguageModelV4ToolCallPart, used: ReadonlySet<string>,
   return { ...part, toolCallId, toolName, input };
 }
 
-/** The id, as far as vendors take it, or one like it that is not used yet. */
-export function freeId(id: string, used: ReadonlySet<string>): string {
-  for (let number = 1; ; number++) {
+/** The id, as far as vendors take it, or one like it that is not used yet, with a number from `next` on. */
+export function freeId(id: string, used: ReadonlySet<string>, next = 2): string {
+  for (let number = 1; ; number = Math.max(number + 1, next)) {
     const mark = number === 1 ? '' : `_${number}`;
     const free = `${(id || 'call').slice(0, maxLength - mark.length)}${mark}`;
     if (!used.has(free)) return free;

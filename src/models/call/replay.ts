@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { inputError } from '../../core/errors.ts';
-import { isRecord } from '../../core/json.ts';
+import { isRecord, textIn } from '../../core/json.ts';
 import type { Message } from '../../core/message.ts';
 import { efforts } from '../../core/model.ts';
 import type { ExchangeRecord, Random } from '../../core/ports.ts';
@@ -50,14 +50,22 @@ function withoutMaskedFacts({ said, ...message }: Message): Message {
   return { ...message, said: whole };
 }
 
-/** The log has what Polylogue wrote; `missing` alone stands in the place of what was removed since. */
+/** Whether no part is one that was removed since, in whose place the log has the size alone; what a tool was given may look alike. */
 function isKept(value: unknown): boolean {
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return true;
-  const isRemoved = 'missing' in value && typeof value.missing === 'string' && Object.keys(value).length === 1;
+  const isRemoved = 'missing' in value && /^\d+ bytes/.test(textIn(value.missing)) && Object.keys(value).length === 1;
   return !isRemoved && Object.values(value).every(isKept);
 }
 
-const isMessage = (value: unknown): boolean => isRecord(value) && Array.isArray(value.parts) && isKept(value);
+/** Polylogue wrote them, though perhaps a later release with kinds of its own. */
+const kinds = z.looseObject({
+  role: z.enum(['system', 'user', 'assistant']),
+  section: z.enum(['preamble', 'turn', 'tail']),
+  parts: z.array(z.looseObject({ type: z.enum(['text', 'image']) })),
+  said: z.array(z.looseObject({ type: z.enum(['text', 'thought', 'call']) })).optional(),
+});
+
+const isMessage = (value: unknown): boolean => kinds.safeParse(value).success && isKept(value);
 
 const question = z.object({
   messages: z.array(z.custom<Message>(isMessage)).min(1),

@@ -145,8 +145,10 @@ export class BreakerRegistry {
 
   #forgetOne(): void {
     for (const { name, model, breaker } of this.#places.values()) {
-      if (model === undefined || breaker.state !== 'closed') continue;
+      // One whose pause is over keeps nothing from being asked, and may never be asked again.
+      if (model === undefined || breaker.waitMs(this.#clock.monotonic()) > 0) continue;
       this.#places.delete(name);
+      this.#troubled.delete(name);
       return;
     }
   }

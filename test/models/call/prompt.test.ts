@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { type Message, tailHeading } from '../../../src/core/message.ts';
-import { toPrompt } from '../../../src/models/call/messages.ts';
+import { createReplyAccumulator, toPrompt } from '../../../src/models/call/messages.ts';
 import type { Connection } from '../../../src/models/provider.ts';
+import { ownTime } from '../../support/own-time.ts';
 import { modelInfo, say, scriptedConnection } from '../scripted-model.ts';
 
 const mark = { vendor: { mark: true } };
@@ -97,5 +98,31 @@ describe('toPrompt', () => {
     expect(prompt.map(({ content }) => content).join('')).toBe(`x${long}`);
     for (const { content } of prompt) expect(String(content).isWellFormed()).toBe(true);
     expect(prompt.map(({ providerOptions }) => providerOptions)).toEqual([undefined, mark]);
+  });
+});
+
+describe('the calls of one answer', () => {
+  const idsOf = (ids: readonly string[]) => {
+    const reply = createReplyAccumulator('openai', 'openai', false);
+    for (const toolCallId of ids) reply.take({ type: 'tool-call', toolCallId, toolName: 'look', input: '{}' });
+    const calls = reply.parts().flatMap(part => (part.type === 'call' ? part.id : []));
+    expect(reply.calls()).toBe(calls.length);
+    return calls;
+  };
+
+  it('have each an id of its own, whatever the server gives', () => {
+    expect(idsOf(['a.b:c', '', 'call', '', 'call_4', 'a.b:c'])).toEqual([
+      ...['a.b:c', 'call', 'call_3', 'call_4', 'call_4_5', 'a.b:c_6'],
+    ]);
+  });
+
+  it.each([
+    ['without ids', ''],
+    ['with one id', 'same'],
+    ['with ids', undefined],
+  ])('are taken in linear time: %s', (_what, id) => {
+    const began = ownTime();
+    expect(new Set(idsOf(Array.from({ length: 8_000 }, (_each, at) => id ?? `u${at}`))).size).toBe(8_000);
+    expect(ownTime() - began).toBeLessThan(500);
   });
 });

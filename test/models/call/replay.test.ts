@@ -56,7 +56,7 @@ describe.each(loopVendors)('what $id was asked', loopVendor => {
   it('is asked again as it was, with calls of tools, their results and signed thoughts', async () => {
     const { vendor, team, notes, candidates, repeat } = await teamOn(loopVendor);
     vendor.script(
-      { calls: [{ name: 'look', args: { at: 'gate' } }], reasoning: 'I should look.' },
+      { calls: [{ name: 'look', args: { missing: 'gate' } }], reasoning: 'I should look.' },
       { answer: 'Open.' },
     );
     const begin = [text('system', 'preamble', 'You look.'), text('user', 'turn', 'Is the gate open?')];
@@ -100,6 +100,9 @@ describe('what can’t be asked again', () => {
     for (const exchange of [
       { ...whole, lines: [] },
       withPayload({ messages: [lost] }),
+      withPayload({ messages: [{ ...messages[0], parts: [{ type: 'audio', text: 'Hi' }] }] }),
+      withPayload({ messages: [{ ...messages[0], role: 'tool' }] }),
+      withPayload({ messages: [{ ...messages[0], parts: [], said: [{ type: 'picture', text: 'Hi' }] }] }),
       withPayload({ messages: 'none' }),
       withPayload({ messages: [] }),
       withPayload({ maxOutputTokens: '1' }),

@@ -428,3 +428,14 @@ describe('breakers of two processes on one state', () => {
     expect(blockOf(board)?.waitMs).toBe(300_000);
   });
 });
+
+it('new models are paused however many failed before them and were never asked again', async () => {
+  const { board, clock, fail } = setUp();
+  for (let n = 0; n < 2_000; n++) await fail(5, down, `gone-${n}`);
+  await clock.advance(30_000);
+  await fail(4, down, 'new');
+  expect(blockOf(board, 'new')).toBeUndefined();
+  await fail(1, down, 'new');
+  expect(blockOf(board, 'new')).toMatchObject({ state: 'open', failures: 5 });
+  expect(board.health([upstream]).length).toBeLessThan(2_001);
+});

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { unknownNames } from '../../../src/models/catalogue/capabilities.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
+import { createRestrictions } from '../../../src/models/routing/roster.ts';
 import { azure } from '../../../src/providers/azure.ts';
 import type { Situation } from '../routing-fixtures.ts';
 import { namesOf, refusalOf, resolve, rosterOf } from '../routing-fixtures.ts';
@@ -68,6 +69,21 @@ describe('an entry that names a provider', () => {
     for (const id of ['moonshotai/kimi-k2.6', 'moonshotai/kimi-k9-unlisted:nitro'])
       expect(refusalOf(`openrouter:${id}`, place).class).toBe('restricted');
     expect(namesOf(resolve('o3', place))).toEqual(['openai/o3', 'openrouter/openai/o3']);
+  });
+
+  it('reaches other servers by the maker that stands before the id there, and by nothing else', () => {
+    const [like] = loadCatalogue();
+    const at = (provider: string, id: string, deployed?: string) => ({ ...like!, provider, id, aliases: [], deployed });
+    const models = [at('custom', 'OpenAI/gpt-oss-20b'), at('ollama', 'gpt-oss:20b'), at('azure', 'prod', 'gpt-4o')];
+    const roster = rosterOf(['openai', 'custom', 'ollama', 'azure'], models);
+    const open = { allowed: {}, localOnly: false, prefer: 'quality', allowUnknown: false, offline: false } as const;
+    const deniedBy = (entry: string) => {
+      const refusal = createRestrictions(roster, { ...open, denied: [entry] });
+      return models.filter(model => refusal(model) === 'denied').map(({ provider }) => provider);
+    };
+    expect(['openai', 'openai:*', 'openai:gpt-oss-20b', 'gpt-oss-20b'].map(deniedBy)).toEqual([
+      ...[['custom'], [], [], ['custom', 'ollama']],
+    ]);
   });
 
   it.each(['moonshot:*', 'moonshot:'])('%s denies all of its models there alone', entry => {

@@ -164,7 +164,11 @@ const check = (input: AgentInput, tool: AgentTool, args: Record<string, unknown>
 
 /** What an approval of a call covers, or what the tool itself has against it. */
 const approvalOf = (input: AgentInput, tool: AgentTool, callId: string, args: Record<string, unknown>) =>
-  said(input, async () => (await tool.approval?.(args, { callId, signal: input.signal })) ?? everyCall(tool.name));
+  said(input, async () => {
+    const covered = (await tool.approval?.(args, { callId, signal: input.signal })) ?? everyCall(tool.name);
+    if (typeof covered === 'object') return covered;
+    throw new TypeError(`"approval" of ${tool.name} has to bring an object.`);
+  });
 
 async function run(round: Round, { id, name }: ToolCall, allowed: Allowed, calls: number): Promise<CallOutcome> {
   const { parts, number, limits, left } = round;

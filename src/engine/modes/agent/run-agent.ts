@@ -190,7 +190,7 @@ function record(run: Run, answer: ModelAnswer, round: number): void {
   run.attempts.push(...answer.attempts);
   run.costUsd = run.costUsd === undefined || costUsd === undefined ? undefined : run.costUsd + costUsd;
   run.candidates = [candidate, ...run.candidates.filter(other => other.model !== candidate.model)];
-  run.warnings.push(...warnings);
+  run.warnings = [...new Set([...run.warnings, ...warnings])];
   const model = modelName(candidate);
   const cost = costUsd === undefined ? {} : { costUsd };
   run.input.onEvent?.({ type: 'response', round, model, text, calls: callsIn(answer).length, usage, ...cost });
@@ -236,7 +236,7 @@ async function conclude(run: Run, answer: ModelAnswer, stopReason: AgentStop): P
     stopReason,
     candidate: answer.candidate,
     attempts: run.attempts,
-    warnings: [...new Set(run.warnings)],
+    warnings: run.warnings,
   };
 }
 

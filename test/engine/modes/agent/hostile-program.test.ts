@@ -31,6 +31,17 @@ describe('a program that lets a model work', () => {
     expect(result.toolCalls).toMatchObject([{ outcome: 'invalid', result: expect.stringContaining('no such gate') }]);
   });
 
+  it.each(['no', 7, true])(
+    'may say %j of what an approval covers: the call is not run, and the run goes on',
+    async word => {
+      on.fake.script({ calls: [callLook('gate')], reasoning: 'Look.' }, { answer: 'Done.' });
+      const approval = async () => JSON.parse(JSON.stringify(word));
+      const result = await on.run({ tools: [look({ approval })] });
+      const told = expect.stringContaining('"approval" of look has to bring an object');
+      expect(result).toMatchObject({ text: 'Done.', toolCalls: [{ outcome: 'refused', result: told }] });
+    },
+  );
+
   it('may never say whether a call is allowed: the end of the run does not wait for it', async () => {
     on.fake.script({ calls: [callLook('gate')], reasoning: 'Look.' }, { answer: 'Done.' });
     const stop = new AbortController();

@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AgentInput, AgentParts } from '../../../../src/engine/modes/agent/agent.ts';
+import { runUntilStopped } from '../../../../src/engine/modes/agent/run-agent.ts';
 import { asMessage } from '../../../../src/threads/transcript.ts';
+import { realClock } from '../../../support/clock.ts';
 import { agentOn, callLook, look, loopVendors, type VendorRun } from './agent-on-vendor.ts';
 
 describe.each(loopVendors)('the agent loop on $id', vendor => {
@@ -332,4 +335,25 @@ describe('the calls of one round', () => {
       await on.close();
     }
   });
+});
+
+it('a run tells a warning once, however many rounds it comes with and however often the run stops', async () => {
+  const on = await agentOn(loopVendors[1]!);
+  try {
+    on.fake.script({ calls: [callLook('gate')] }, { calls: [callLook('wall')] }, { answer: 'Done.' });
+    const ask: AgentParts['ask'] = async question => ({ ...(await on.team.ask(question)), warnings: ['Mind.'] });
+    const parts: AgentParts = { ask, clock: realClock(), emit() {}, mask: async text => ({ text, found: {} }) };
+    const input = (waitsAt: string): AgentInput => ({
+      ...{ reqId: 'run-1', tool: 'agent', mark: '0123456789ab', candidates: [on.candidates[0]!], preamble: [] },
+      ...{ message: 'Look.', tools: [look()], signal: new AbortController().signal },
+      onToolCall: ({ args }) => ({ action: args.at === waitsAt ? 'wait' : 'allow' }),
+    });
+    const first = await runUntilStopped(parts, input('wall'));
+    if (!('stopped' in first)) throw new TypeError('it did not stop');
+    expect(first.stopped.warnings).toEqual(['Mind.']);
+    const last = await runUntilStopped(parts, input(''), structuredClone(first.stopped));
+    expect(last).toMatchObject({ text: 'Done.', rounds: 3, warnings: ['Mind.'] });
+  } finally {
+    await on.close();
+  }
 });
