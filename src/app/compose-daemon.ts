@@ -17,7 +17,7 @@ import { type Caller, operator } from '../server/access/caller.ts';
 import { bytesForCalls } from '../server/access/limits.ts';
 import { digestOf, isToken, shortestToken, type TokenEntry } from '../server/access/tokens.ts';
 import { createReadiness, type Daemon, metricsRoute, openDaemon } from '../server/daemon/daemon.ts';
-import { healthFolder, replaceFile } from '../server/daemon/health-file.ts';
+import { healthFolder } from '../server/daemon/health-file.ts';
 import { openLiveTokens } from '../server/daemon/live-tokens.ts';
 import { dashboardRoute } from '../server/dashboard/dashboard.ts';
 import type { DashboardData, RunReply, RunsData, ThreadsData } from '../server/dashboard/data.ts';
@@ -176,10 +176,11 @@ export async function composeDaemon(parts: DaemonParts, settings: DaemonSettings
     onSecrets: parts.know,
   });
   live.tokens.onChange(({ rotated }) => {
-    if (kept && rotated?.secret !== undefined)
-      replaceFile(kept.path, `${rotated.secret}\n`).catch(error =>
-        warn(`A rotated token holds until the next start: ${String(error)}`),
-      );
+    try {
+      if (rotated?.secret !== undefined) kept?.replace(rotated.secret);
+    } catch (error) {
+      warn(`A rotated token holds until the next start: ${String(error)}`);
+    }
   });
   const half = Math.ceil(values.maxSessions / 2);
   const perCaller = () => values.sessionsPerToken ?? (live.tokens.count() > 1 ? half : values.maxSessions);

@@ -5,7 +5,7 @@ import { loadAppConfig } from '../app/settings.ts';
 import { systemEnvironment, useProxy } from '../app/system-environment.ts';
 import { readIfPresent } from '../config/settings-files.ts';
 import { asError, errorCode, inputError, isAppError } from '../core/errors.ts';
-import { decodeText, printableText, safeCut } from '../core/text.ts';
+import { cutMiddle, decodeText, printableText, withoutKeys } from '../core/text.ts';
 import { version } from '../core/version.ts';
 import { exitCodeOf, type Invocation, isOn } from './command/command.ts';
 import { createOutput, tellFailure } from './command/output.ts';
@@ -51,12 +51,21 @@ function hasContent(fd: number): boolean {
 
 const failedExit = 1;
 
+const maxMessage = 1_000;
 const maxFault = 4_000;
 
-/** A fault of this program. Node would show the line of the built program that it is at, which holds thousands of characters. */
+/** What holds a key, by its name. */
+const secretName = /key|token|secret|passw/i;
+
+/**
+ * A fault of this program, without keys: it is to be reported. Node would show the line of the built program that it is at, which
+ * holds thousands of characters.
+ */
 function tellFault(error: unknown): number {
-  const report = `polylogue ${version} failed: ${asError(error).message}\nThis is a bug. Report it with these lines:\n`;
-  process.stderr.write(printableText(`${report}${safeCut(inspect(error), maxFault)}\n`));
+  const keys = Object.entries(process.env).flatMap(([name, value = '']) => (secretName.test(name) ? value : []));
+  const told = (text: string, most: number) => cutMiddle(withoutKeys(text, keys), most);
+  const report = `polylogue ${version} failed: ${told(asError(error).message, maxMessage)}\nThis is a bug. Report it with these lines:\n`;
+  process.stderr.write(printableText(`${report}${told(inspect(error), maxFault)}\n`));
   return failedExit;
 }
 

@@ -270,3 +270,20 @@ function utf8(bytes: Buffer): string | undefined {
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const controls = /[\0-\x07\x0e-\x1a\x1c-\x1f]/g;
+
+const removed = '[removed]';
+
+/** Shorter ones are words such as `none`. */
+const shortestKey = 8;
+
+/** Takes out `keys`, and what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
+export const withoutKeys = (text: string, keys: readonly string[] = []): string =>
+  keys
+    .reduce((rest, key) => (key.length < shortestKey ? rest : rest.replaceAll(key, removed)), text)
+    .replace(/(?<=:\/\/)[^\s/@]+@/g, `${removed}@`)
+    .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
+    .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)
+    .replace(/\b((?:api[ _-]?)?(?:key|token)["']?(?: provided)?\s*[:=]\s*["']?)[^\s"',;]+/gi, `$1${removed}`)
+    .replace(/\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|r8|fw|tgp|ak)[-_][A-Za-z0-9*_-]{6,}/g, removed)
+    .replace(/\bAIza[A-Za-z0-9_-]{10,}/g, removed)
+    .replace(/\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{24,}(?:\.[A-Za-z0-9_-]{8,})*/g, removed);

@@ -1,5 +1,4 @@
 import type { LanguageModelV4, LanguageModelV4Message, LanguageModelV4ReasoningPart } from '@ai-sdk/provider';
-import { remember } from '../core/concurrency.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
 import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
@@ -11,8 +10,8 @@ import { mappedParts, type Part, searchTool, streamingModel } from './shared/str
 const xaiUses: UsesIn = part =>
   part.type === 'finish' ? use('web_search', part.usage.raw?.num_server_side_tools_used) : startedSearch(part);
 
-/** Answers whose thoughts are kept; what is forgotten is merely not sent along. */
-const maxAnswers = 200;
+/** Characters of thoughts that are kept; what is forgotten is merely not sent along. */
+const maxChars = 4_000_000;
 
 /**
  * Sends the sealed thoughts of earlier answers back with them, as vendors of Responses without a store ask for: the model
@@ -21,6 +20,19 @@ const maxAnswers = 200;
  */
 function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
   const kept = new Map<string, LanguageModelV4ReasoningPart[]>();
+  let chars = 0;
+
+  function keep(key: string, thoughts: LanguageModelV4ReasoningPart[]): void {
+    // Of two answers of the same words the first one stays: the cache begins with what was sent along with it.
+    if (thoughts.length === 0 || kept.has(key)) return;
+    kept.set(key, thoughts);
+    chars += sizeOf(key, thoughts);
+    for (const [oldest, its] of kept) {
+      if (chars <= maxChars) return;
+      kept.delete(oldest);
+      chars -= sizeOf(oldest, its);
+    }
+  }
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
     if (message.role !== 'assistant') return message;
@@ -36,12 +48,13 @@ function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
       if (typeof thread !== 'string') return model.doStream(options);
       const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
       const prompt = options.prompt.map(message => withThoughts(message, keyOf));
-      const keep = (text: string, thoughts: LanguageModelV4ReasoningPart[]) => {
-        if (thoughts.length > 0) remember(kept, keyOf(text), thoughts, maxAnswers);
-      };
-      return mappedParts(model, () => collected(keep)).doStream({ ...options, prompt });
+      const mapping = () => collected((text, thoughts) => keep(keyOf(text), thoughts));
+      return mappedParts(model, mapping).doStream({ ...options, prompt });
     });
 }
+
+const sizeOf = (key: string, thoughts: readonly LanguageModelV4ReasoningPart[]): number =>
+  key.length + JSON.stringify(thoughts).length;
 
 /** Tells the answer and its sealed thoughts once the answer is finished. */
 function collected(keep: (text: string, thoughts: LanguageModelV4ReasoningPart[]) => void) {

@@ -175,6 +175,22 @@ describe('the command line', () => {
     }
   });
 
+  it('tells a fault without the keys that stand in it, and not all of a long one', async () => {
+    const faulty = join(place, 'keys.cjs');
+    const [known, alike] = ['plain words of a secret', 'sk-proj-Abc123Abc123Abc123'];
+    await writeFile(
+      faulty,
+      `const of = { ...process.env };
+      process.stdout.write = () => { throw new Error(of.SOME_KEY + ' ${alike} ' + 'long '.repeat(100_000) + of.SOME_KEY); };\n`,
+    );
+    const { code, err } = await run(['models', '--offline'], { node: ['-r', faulty], env: { SOME_KEY: known } });
+    expect(code).toBe(1);
+    expect(err).toContain('This is a bug.');
+    expect(err).not.toContain(known);
+    expect(err).not.toContain(alike);
+    expect(err.length).toBeLessThan(6_000);
+  });
+
   it('tells an older Node what to do', async () => {
     const older = join(place, 'older.cjs');
     await writeFile(

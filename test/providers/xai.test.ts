@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { recordIn, recordsIn } from '../../src/core/json.ts';
 import type { Message } from '../../src/core/message.ts';
 import { xai } from '../../src/providers/xai.ts';
 import { providerAsker } from '../contracts/ask-provider.ts';
@@ -88,6 +89,36 @@ describe('xai', () => {
         ],
       });
       expect(vendor.violations).toEqual([]);
+    } finally {
+      await vendor.close();
+    }
+  });
+
+  it('keeps the thoughts of the first answer of the same words, and of long ones the last few', async () => {
+    const vendor = await startXai();
+    try {
+      const ask = await providerAsker(xai, { apiKey: 'test-key', baseUrl: vendor.url });
+      const answers = Array.from({ length: 24 }, (_, at) => ({
+        answer: `${at}.`,
+        reasoning: `${at} `.padEnd(100_000, 'x'),
+      }));
+      for (const answer of [...answers, { answer: '23.', reasoning: 'Another.' }]) {
+        vendor.script(answer);
+        await ask(grok, { cacheKey: 'thread', maxOutputTokens: 40_000 });
+      }
+      await ask(grok, {
+        cacheKey: 'thread',
+        messages: [
+          say('user', 'Why?'),
+          ...answers.map(({ answer }) => say('assistant', answer)),
+          say('user', 'Go on.'),
+        ],
+      });
+      const input = recordsIn(recordIn(vendor.requests.at(-1)?.body).input);
+      const sent = input.flatMap(({ summary }) => recordsIn(summary).map(({ text }) => String(text).slice(0, 4)));
+      expect(sent.at(-1)).toBe('23 x');
+      expect(sent.length).toBeGreaterThan(10);
+      expect(sent.length).toBeLessThan(20);
     } finally {
       await vendor.close();
     }

@@ -1,8 +1,7 @@
 import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { didYouMean, isPlaceholder } from '../../core/text.ts';
+import { didYouMean, isPlaceholder, withoutKeys } from '../../core/text.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
-import { withoutKeys } from '../resilience/errors.ts';
 
 /** A provider with its usable settings and what follows from them. Settings are read once, so this is computed once. */
 export type ConfiguredProvider = ReturnType<typeof configureProviders>[number];

@@ -1,6 +1,6 @@
 import { AppError, type Fault, isAppError } from '../../core/errors.ts';
 import { isRecord, recordIn, recordsIn, textIn } from '../../core/json.ts';
-import { cutMiddle } from '../../core/text.ts';
+import { cutMiddle, withoutKeys } from '../../core/text.ts';
 import type { CallLimits } from '../ask-model.ts';
 import type { FailureClass, VendorError } from './classify-error.ts';
 import { classify, faultOfVendor, isRetryable, readVendorError } from './classify-error.ts';
@@ -231,20 +231,3 @@ export function faultOf(error: AppError, course: AttemptCourse): Fault | undefin
   const silent = !course.progressed && course.elapsedMs * 2 >= course.limits.totalMs;
   return course.own?.totalMs === undefined && silent ? model : undefined;
 }
-
-const removed = '[removed]';
-
-/** Shorter ones are words such as `none`. */
-const shortestKey = 8;
-
-/** Takes out `keys`, and what looks like a key, a token or the user part of an address. Vendors repeat the key they refuse. */
-export const withoutKeys = (text: string, keys: readonly string[] = []): string =>
-  keys
-    .reduce((rest, key) => (key.length < shortestKey ? rest : rest.replaceAll(key, removed)), text)
-    .replace(/(?<=:\/\/)[^\s/@]+@/g, `${removed}@`)
-    .replace(/([?&](?:key|api_key|apikey|token|access_token)=)[^\s&"']+/gi, `$1${removed}`)
-    .replace(/\b(bearer|basic)\s+[^\s"',;]+/gi, `$1 ${removed}`)
-    .replace(/\b((?:api[ _-]?)?(?:key|token)["']?(?: provided)?\s*[:=]\s*["']?)[^\s"',;]+/gi, `$1${removed}`)
-    .replace(/\b(?:sk|pk|rk|xai|gsk|nvapi|hf|ghp|r8|fw|tgp|ak)[-_][A-Za-z0-9*_-]{6,}/g, removed)
-    .replace(/\bAIza[A-Za-z0-9_-]{10,}/g, removed)
-    .replace(/\b(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{24,}(?:\.[A-Za-z0-9_-]{8,})*/g, removed);

@@ -1,8 +1,7 @@
 import { AppError, inputError, limitError, securityError, throwIfAborted } from '../../core/errors.ts';
 import type { JsonObject } from '../../core/json.ts';
 import type { Clock, Emit, Random } from '../../core/ports.ts';
-import { safeCut } from '../../core/text.ts';
-import { withoutKeys } from '../../models/resilience/errors.ts';
+import { safeCut, withoutKeys } from '../../core/text.ts';
 import { type ChildEnv, findProgram, type ProgramSearch, programFolders } from '../../workspace/programs.ts';
 import type { CliDefinition, CliEvent } from './clis/cli.ts';
 import { type CliOutput, readOutput } from './command/output.ts';

@@ -1,6 +1,5 @@
 import { AppError, configError } from '../../core/errors.ts';
-import { cutMiddle, safeCut } from '../../core/text.ts';
-import { withoutKeys } from '../../models/resilience/errors.ts';
+import { cutMiddle, safeCut, withoutKeys } from '../../core/text.ts';
 import { runTree, type TreeEnd, type TreeRun } from '../../workspace/process-tree.ts';
 import { type ChildEnv, variablesFor } from '../../workspace/programs.ts';
 import type { CliDefinition } from './clis/cli.ts';

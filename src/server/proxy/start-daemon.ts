@@ -48,6 +48,12 @@ export function createKeptToken(path: string) {
       });
       return kept ?? read() ?? '';
     },
+    /** At once: bridges read it from now on, and of two in a row the later one has to stay. */
+    replace(token: string): void {
+      const draft = `${path}.${process.pid}`;
+      fs.writeFileSync(draft, `${token}\n`, { mode: 0o600 });
+      fs.renameSync(draft, path);
+    },
   };
 }
 

@@ -26,10 +26,14 @@ const titleOf = (what: string) => `=== ${what} ===`;
 
 const partTitle = /^=== .* ===$/gm;
 
+/** Books have fewer; a small file may claim millions. */
+const maxPages = 20_000;
+
 async function pdfText(bytes: Uint8Array): Promise<string> {
   const { getDocumentProxy } = await import('unpdf');
   // Warnings of the parser would be written to the output, where a protocol is spoken.
   const pdf = await getDocumentProxy(new Uint8Array(bytes), { verbosity: 0 });
+  if (pdf.numPages > maxPages) throw new Error(`it has more than ${maxPages} pages`);
   const pages: string[] = [];
   // One after the other: what the parser keeps of a page is given back before the next.
   for (let number = 1; number <= pdf.numPages; number++) {

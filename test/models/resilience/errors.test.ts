@@ -1,8 +1,9 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import { AppError } from '../../../src/core/errors.ts';
+import { withoutKeys } from '../../../src/core/text.ts';
 import { readVendorError } from '../../../src/models/resilience/classify-error.ts';
-import { badUpstream, toModelError, withoutKeys } from '../../../src/models/resilience/errors.ts';
+import { badUpstream, toModelError } from '../../../src/models/resilience/errors.ts';
 import { ownTime } from '../../support/own-time.ts';
 import { apiError } from '../scripted-model.ts';
 

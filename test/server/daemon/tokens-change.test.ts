@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -151,8 +152,12 @@ it('a token that the daemon made itself is replaced in its file when it is rotat
   const own = await open.product.openDaemon({ port: 0, keepsToken: true });
   const file = join(open.home, 'daemon.token');
   const made = (await readFile(file, 'utf8')).trim();
-  expect(own.tokens.rotate(made, 'another-token-0123456789')).toBe(true);
-  await expect.poll(() => readFile(file, 'utf8')).toBe('another-token-0123456789\n');
+  const next = Array.from({ length: 20 }, (_, number) => `another-token-${number}-0123456789`);
+  for (const [at, token] of [made, ...next].entries()) {
+    // Before its holder is answered: bridges that come next read the file.
+    expect(readFileSync(file, 'utf8')).toBe(`${token}\n`);
+    expect(own.tokens.rotate(token, next[at] ?? 'short')).toBe(at < next.length);
+  }
   await own.close();
   await open.close();
 });

@@ -22,6 +22,9 @@ describe('the text of a PDF', () => {
 
   it('is missing where pages are pictures, and where it is none', async () => {
     expect(await documentText('pdf', pdfFile('', ''))).toMatchObject({ problem: expect.stringContaining('scans') });
+    expect(await documentText('pdf', pdfFile(...Array<string>(20_001).fill('')))).toMatchObject({
+      problem: 'It cannot be read as PDF (it has more than 20000 pages).',
+    });
     expect(await documentText('pdf', Buffer.from('%PDF-1.7\nAlpha\0'))).toMatchObject({
       problem: expect.stringContaining('cannot be read as PDF'),
     });
