@@ -176,9 +176,9 @@ describe('a placeholder at its place', () => {
   it.each<[string, () => Call, keyof typeof files, (text: string) => string]>([
     [
       'while another line changes',
-      () => write('conf.ts', shown('conf.ts').replace('80', '81')),
+      () => write('conf.ts', shown('conf.ts').replace('port = 80', 'port = 81')),
       'conf.ts',
-      text => text.replace('80', '81'),
+      text => text.replace('port = 80', 'port = 81'),
     ],
     [
       'in a line that got a comment',
@@ -256,7 +256,7 @@ describe('a placeholder at its place', () => {
     polylogue = asking;
     vendor.script(
       { calls: reads },
-      { calls: () => [write('login.json', shown('login.json').replace('80', '81'))] },
+      { calls: () => [write('login.json', shown('login.json').replace('port": 80', 'port": 81'))] },
       { answer: 'Done.' },
     );
     const allow: UserAnswer = { action: 'accept', content: { decision: 'allow' } };
@@ -297,7 +297,7 @@ describe('what was put back', () => {
     const text = () => names.map((name, at) => `${at}: <${forms[name]?.(password)}>`).join('\n');
     vendor.script(
       { calls: reads },
-      { calls: () => [write('login.json', shown('login.json').replace('80', '81'))] },
+      { calls: () => [write('login.json', shown('login.json').replace('port": 80', 'port": 81'))] },
       { answer: 'Done.' },
     );
     const reply = await polylogue.call('agent', { task: 'Work.', model });
