@@ -1,7 +1,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import type { RouteQuestion } from '../calls/ask/explain-call.ts';
 import { createMaskedStream } from '../calls/ask/redaction.ts';
-import { createOperations } from '../calls/durable/operations.ts';
+import { createOperations } from '../calls/durable/idempotent-calls.ts';
 import { sleepUntil } from '../core/concurrency.ts';
 import { warnFrom } from '../core/errors.ts';
 import type { Clock, Emit, ExchangeRecord, Random } from '../core/ports.ts';

@@ -106,10 +106,7 @@ export type Admit = (request: Pick<ToolRequest, 'name' | 'principal' | 'rateLimi
 
 const windowMs = 60_000;
 
-/**
- * `limits`: calls a minute of one client, by tool; others are not counted. The times of the last minute's calls stand in the shared
- * state, so that all processes on one store count together.
- */
+/** `limits`: calls a minute of one client, by tool; others are not counted. Processes on one store count together. */
 export function createRateLimits(limits: ReadonlyMap<string, number>, state: SharedState, clock: Clock): Admit {
   return async ({ name, principal, rateLimited }) => {
     const limit = limits.get(name);

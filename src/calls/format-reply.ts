@@ -124,10 +124,7 @@ export const truncateAnswer = (
     return { ...make(shown), truncated };
   });
 
-/**
- * The document with its texts cut so that it has at most `limit` tokens: the short ones stay whole, the long ones get equal parts
- * of what is left.
- */
+/** The document, cut to `limit` tokens: short texts stay whole, long ones get equal parts of what is left. */
 export function fitTexts(
   texts: readonly string[],
   limit: number,

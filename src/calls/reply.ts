@@ -191,10 +191,7 @@ function attemptLine({ provider, model, outcome, class: kind, elapsedMs }: Attem
   return { model: `${provider}:${model}`, outcome, class: kind, elapsed_ms: Math.round(elapsedMs) };
 }
 
-/**
- * How to go on with the thread; undefined for one that is gone. It never ends: reaching the limit shortens what models see, not
- * what is stored.
- */
+/** How to continue the thread; undefined for one that is gone. At its limit models see less, but all of it is kept. */
 export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: number): JsonObject | undefined {
   if (thread.expiresAt === 0) return undefined;
   const remaining = Math.max(1, maxTurns - sentTurns);

@@ -98,9 +98,8 @@ export class AppError extends Error {
 }
 
 /** Whether `error` is an `AppError`. Survives two copies of this module in one process, which `instanceof` does not. */
-export function isAppError(error: unknown): error is AppError {
-  return typeof error === 'object' && error !== null && marker in error;
-}
+export const isAppError = (error: unknown): error is AppError =>
+  typeof error === 'object' && error !== null && marker in error;
 
 /** What was thrown, as an error: anything may be thrown. */
 export const asError = (thrown: unknown): Error =>
@@ -115,41 +114,34 @@ export function errorCode(error: unknown): string | undefined {
 }
 
 /** The caller sent something wrong: `message` says what, `details` replace code `INVALID_INPUT_FORMAT` and class `validation`. */
-export function inputError(message: string, details: Partial<ErrorDetails> = {}): AppError {
-  return new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
-}
+export const inputError = (message: string, details: Partial<ErrorDetails> = {}): AppError =>
+  new AppError('input', message, { code: 'INVALID_INPUT_FORMAT', class: 'validation', ...details });
 
 /** A field that is needed was not sent: `message` says what it is for. */
 export const missingError = (field: string, message: string, next: string): AppError =>
   inputError(message, { code: 'MISSING_PARAMETER', next, validationErrors: [{ field, error: 'missing' }] });
 
 /** Something is not allowed: `message` names the rule, `details` replace code and class `security`. */
-export function securityError(message: string, details: Partial<ErrorDetails> = {}): AppError {
-  return new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });
-}
+export const securityError = (message: string, details: Partial<ErrorDetails> = {}): AppError =>
+  new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });
 
 /** A maximum was reached: `kind` becomes the class, `message` names the limit, `details` are added to code `LIMIT`. */
-export function limitError(
+export const limitError = (
   kind: 'size' | 'files' | 'tokens' | 'cost' | 'rate' | 'over_capacity',
   message: string,
   details: Partial<ErrorDetails> = {},
-): AppError {
-  return new AppError('limit', message, { code: 'LIMIT', class: kind, ...details });
-}
+): AppError => new AppError('limit', message, { code: 'LIMIT', class: kind, ...details });
 
 /** A store failed: `kind` becomes the class, `message` says how, `details` are added to code `STORAGE`. */
-export function storageError(
+export const storageError = (
   kind: 'storage_full' | 'unavailable' | 'corrupt' | 'conflict',
   message: string,
   details: Partial<ErrorDetails> = {},
-): AppError {
-  return new AppError('storage', message, { code: 'STORAGE', class: kind, ...details });
-}
+): AppError => new AppError('storage', message, { code: 'STORAGE', class: kind, ...details });
 
 /** A setting is missing or wrong: `message` names it, `details` replace code `CONFIG` and class `config`. */
-export function configError(message: string, details: Partial<ErrorDetails> = {}): AppError {
-  return new AppError('config', message, { code: 'CONFIG', class: 'config', ...details });
-}
+export const configError = (message: string, details: Partial<ErrorDetails> = {}): AppError =>
+  new AppError('config', message, { code: 'CONFIG', class: 'config', ...details });
 
 export const cancelledError = (message = 'The call was cancelled.', details: Partial<ErrorDetails> = {}): AppError =>
   new AppError('cancelled', message, { code: 'CANCELLED', class: 'cancelled', ...details });

@@ -210,10 +210,7 @@ export function decoded(text: string): string {
   }
 }
 
-/**
- * What sample files have in place of a value (`your_openai_api_key_here`, `sk-…`), and a reference that a host left as it was,
- * also at the beginning of a path.
- */
+/** What sample files have for a value (`your_openai_api_key_here`, `sk-…`), and references that a host left there. */
 export function isPlaceholder(value: string): boolean {
   const text = value.trim();
   if (text.length > 100) return false;

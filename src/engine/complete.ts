@@ -92,10 +92,7 @@ async function inThread(services: CompleteServices, request: CompleteRequest, re
   }
 }
 
-/**
- * Asks within the limits on cost, each model with what it holds of the messages. What models write is masked: at once where it
- * streams.
- */
+/** Asks within the limits on cost, each model with what it holds. What it writes is masked, also as it streams. */
 async function askMasked(
   { askModel, mask }: CompleteServices,
   request: CompleteRequest,

@@ -136,10 +136,7 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
   return { list: () => listings, call };
 }
 
-/**
- * Executes tools as parts of a run of the agent: their models are paid out of its money, and their attempts are told among its own.
- * One at a time for each run, so that each is told its own attempts.
- */
+/** Executes tools as parts of an agent's run, paid out of its money; one at a time, so that each is told its own attempts. */
 export function createInnerToolCaller(services: EngineServices): CallInnerTool {
   const { clock, emit } = services;
   const queue = createQueue();

@@ -262,8 +262,6 @@ export interface HostOptions extends Omit<DetachOptions, 'jobs' | 'takesLong'> {
   threads: Threads;
   jobs: Jobs;
   models: ModelActions;
-  /** The most tokens of one reply. */
-  replyTokens: number;
 }
 
 const maxCompletions = 100;
@@ -292,7 +290,7 @@ export function createHost(options: HostOptions): ToolHost {
 
   return {
     list: engine.list,
-    replyTokens: () => options.replyTokens,
+    replyTokens: () => options.world.replyTokens,
     call(request, signal) {
       if (!request.session) return plainly(request, signal);
       const facts = once.get(request.name);

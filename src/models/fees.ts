@@ -130,9 +130,7 @@ export const countedSearches: UsesIn = part => {
   return use('web_search', isRecord(serverToolUse) ? serverToolUse.web_search_requests : undefined);
 };
 
-/**
- * What the uses of one attempt come to. `counted`: the vendor says itself what all of it cost, so that no price is missing.
- */
+/** What the uses of one attempt come to. `counted`: the vendor tells what all of it cost, so no price is missing. */
 export function feesOf({ provider, id }: ModelInfo, uses: readonly Use[], counted: boolean): Fees | undefined {
   // Together first: some are charged once, however often they came.
   let fees: Fees | undefined;

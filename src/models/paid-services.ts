@@ -58,25 +58,23 @@ export function createServiceMeter(limits: SpendLimits): MeterService {
 /** Searches the web for somebody who pays for it. */
 export type PaidSearcher = ReturnType<typeof paidSearcher>;
 
-export function paidSearcher({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService) {
-  return {
-    provider,
-    search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal) {
-      const used = request.engine ?? engine;
-      return pay({ payer, tool, provider, used, kind: 'web_search', max: 1 }, async report => {
-        throwIfAborted(signal);
-        try {
-          const hits = await search(request, signal);
-          report(1);
-          return hits;
-        } catch (error) {
-          if (mayBeBilled(error)) report(1, true);
-          throw error;
-        }
-      });
-    },
-  };
-}
+export const paidSearcher = ({ provider, engine, search }: WebSearcher, tool: string, pay: MeterService) => ({
+  provider,
+  search(request: SearchRequest, payer: Service['payer'], signal: AbortSignal) {
+    const used = request.engine ?? engine;
+    return pay({ payer, tool, provider, used, kind: 'web_search', max: 1 }, async report => {
+      throwIfAborted(signal);
+      try {
+        const hits = await search(request, signal);
+        report(1);
+        return hits;
+      } catch (error) {
+        if (mayBeBilled(error)) report(1, true);
+        throw error;
+      }
+    });
+  },
+});
 
 /** The vendor's own count is higher than the estimate where a text is no prose. */
 const margin = 1.5;

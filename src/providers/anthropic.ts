@@ -29,15 +29,14 @@ function dated(part: Source): Source {
   return typeof age === 'string' ? { ...part, providerMetadata: { anthropic: { date: age } } } : part;
 }
 
-function quotes({ id, providerMetadata }: Extract<Part, { type: 'text-end' }>): Source[] {
-  return recordsIn(providerMetadata?.anthropic?.citations).flatMap((citation, index): Source[] => {
+const quotes = ({ id, providerMetadata }: Extract<Part, { type: 'text-end' }>): Source[] =>
+  recordsIn(providerMetadata?.anthropic?.citations).flatMap((citation, index): Source[] => {
     if (citation.type !== 'web_search_result_location') return [];
     const { url, title, cited_text: snippet } = citation;
     if (typeof url !== 'string' || typeof snippet !== 'string') return [];
     const page = { id: `${id}-${index}`, url, ...(typeof title === 'string' && { title }) };
     return [{ type: 'source', sourceType: 'url', ...page, providerMetadata: { anthropic: { snippet } } }];
   });
-}
 
 /** The vendor refuses smaller budgets. */
 const smallestBudget = 1024;

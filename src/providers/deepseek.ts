@@ -39,9 +39,8 @@ export const deepseek = keyedProvider({
 });
 
 /** The package warns of each temperature that thinking makes useless, also of the 0 that is sent where nobody named one. */
-function withoutIdleTemperature(options: CallOptions): CallOptions {
-  return options.temperature === 0 && !isThoughtless(options) ? { ...options, temperature: undefined } : options;
-}
+const withoutIdleTemperature = (options: CallOptions): CallOptions =>
+  options.temperature === 0 && !isThoughtless(options) ? { ...options, temperature: undefined } : options;
 
 const isThoughtless = ({ providerOptions }: CallOptions): boolean =>
   recordIn(providerOptions?.deepseek?.thinking).type === 'disabled';

@@ -68,10 +68,7 @@ const places: Readonly<Record<string, { envName: string; keyName: string; own?: 
   zhipu: { envName: 'ZHIPU_BASE_URL', keyName: 'ZHIPUAI_API_KEY', own: zhipu.baseUrl },
 };
 
-/**
- * The embedder that `provider:model` names, asked where the provider is. Throws `CONFIG` for a provider that has no embeddings
- * or no key.
- */
+/** The embedder that `provider:model` names. Throws `CONFIG` for a provider without embeddings or without a key. */
 export function namedEmbedder(name: string, settingsOf: (provider: string) => ProviderSettings, now: () => number) {
   const at = name.indexOf(':');
   const provider = name.slice(0, Math.max(0, at)).trim().toLowerCase();

@@ -11,10 +11,7 @@ import { answerFetch } from './shared/non-streaming.ts';
 import { mappedParts, type Part, searchTool, streamingModel, withErrors } from './shared/stream-transforms.ts';
 import { fittedBudget } from './shared/thinking.ts';
 
-/**
- * The package's model with what it leaves out: the upstream provider's own words stand in errors, and what the call cost is in
- * the metadata as `costUsd`.
- */
+/** The package's model with what it leaves out: the upstream provider's own words in errors, and the cost as `costUsd`. */
 const withCostAndErrors = (model: sdk.LanguageModelV4): sdk.LanguageModelV4 =>
   withErrors(
     mappedParts(model, () => part => [mappedPart(part)]),

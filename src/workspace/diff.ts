@@ -5,10 +5,7 @@ import { printablePath } from '../core/text.ts';
 export const maxChangedLines = 4_000;
 const maxMs = 500;
 
-/**
- * What changed in a file, with three lines of context: '' when nothing did, undefined when the texts are so far apart that a
- * diff would take too long (send the file instead).
- */
+/** What changed, with three lines of context: '' for nothing, undefined for too much (the file is sent instead). */
 export function unifiedDiff(path: string, before: string, after: string): string | undefined {
   if (before === after) return '';
   const name = printablePath(path);

@@ -77,10 +77,7 @@ function alternatives(globs: readonly string[]): readonly string[] | undefined {
   return next.length === globs.length ? globs : alternatives(next);
 }
 
-/**
- * The pattern of one name as an expression. What is found in a look-ahead is final: only the last `*` is tried again, so that no
- * name takes long.
- */
+/** The pattern of one name. What a look-ahead finds is final, so that only the last `*` is tried again: no name takes long. */
 function nameExpression(glob: string): RegExp {
   const parts = [''];
   for (const place of glob.match(/\*+|\[(?:[!^].|[^!^])[^\]]*\]|./gs) ?? []) {

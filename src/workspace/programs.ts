@@ -29,10 +29,7 @@ export async function programNamed(name: string, search: ProgramSearch) {
   });
 }
 
-/**
- * The file that a name means: an absolute path, or a name in a folder of `programFolders`. A name with a folder in it would depend
- * on where the call comes from. Undefined when there is none.
- */
+/** An absolute path, or a name in a folder of `programFolders`. A relative path would depend on the caller's folder. */
 export async function findProgram(name: string, search: ProgramSearch): Promise<string | undefined> {
   const windows = isWindows(search);
   const endings = windows ? endingsOf(search.env, name) : [''];

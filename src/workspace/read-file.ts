@@ -23,10 +23,7 @@ export interface NamedReadOptions extends ReadOptions, NamedPlace {}
 
 const chunkBytes = 1024 * 1024;
 
-/**
- * Reads a text file that a caller named. The file is always whole; `range` says which lines of it were asked for, cut to those that
- * exist. Skips carry the caller's own words as their path.
- */
+/** Reads a named text file, always whole; `range`: which of the lines asked for exist. Skips carry the caller's words as their path. */
 export async function readTextFile(sandbox: Sandbox, input: string, options: NamedReadOptions) {
   const found = await locateNamed(sandbox, input, options);
   if (isSkip(found)) return found;
@@ -134,10 +131,7 @@ const signatures: readonly (readonly [mediaType: string, matches: (bytes: Buffer
   ['image/webp', bytes => bytes.toString('latin1', 0, 4) === 'RIFF' && bytes.toString('latin1', 8, 12) === 'WEBP'],
 ];
 
-/**
- * Reads an image that a model may be shown, by path or data URL. What it is is judged by its bytes, not by its name. `source`: its
- * absolute path, or `data:`.
- */
+/** Reads an image, by path or data URL, and judges it by its bytes. `source`: its absolute path, or `data:`. */
 export async function readImage(sandbox: Sandbox, input: string, options: NamedReadOptions) {
   const found = /^data:/i.test(input) ? fromDataUrl(input, options.maxBytes) : await fromFile(sandbox, input, options);
   if (isSkip(found)) return found;

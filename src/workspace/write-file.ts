@@ -108,10 +108,7 @@ export function writeFailure(path: string, error: unknown): unknown {
   });
 }
 
-/**
- * The real path of a directory inside the roots; what is missing of it is made, one folder after the other, each judged by
- * where it really is. Throws SECURITY for anything else.
- */
+/** The real path of a directory inside the roots, made where missing, each part judged where it is. Throws SECURITY. */
 export async function makeFolders(sandbox: Sandbox, path: string): Promise<string> {
   const { at } = await deepestThere(sandbox, path);
   let real = await sandbox.assertWithin(at);

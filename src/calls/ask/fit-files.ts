@@ -269,11 +269,9 @@ async function placeCondensed(into: FileInclusion, file: CollectedFile, { base, 
   const shown = hashOf(made.text);
   const record: FileRecord = { path, form: made.form, size, mtimeMs, lines, sha256, shown };
   const report = made.form === 'outline' ? into.report.outlined : into.report.summarised;
-  if (into.shownTexts.has(shown) || addIfFits(into, record, new Map([[shown, made.text]]))) {
-    report.push(printablePath(path));
-    return made.form;
-  }
-  return undefined;
+  if (!into.shownTexts.has(shown) && !addIfFits(into, record, new Map([[shown, made.text]]))) return undefined;
+  report.push(printablePath(path));
+  return made.form;
 }
 
 /** Whole files as long as their share lasts, then outlines of the others, then their names alone. */

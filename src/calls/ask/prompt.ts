@@ -34,10 +34,7 @@ import type { CallServices } from './services.ts';
 /** A changed file of up to this many lines is sent whole: a diff would be harder to read and hardly shorter. */
 const smallFileLines = 200;
 
-/**
- * Decides for every file how it stands in the new turn: named ones that are not in the prompt yet are sent, those that are
- * there are listed, and whatever changed on disk since it was sent is sent as a change, named or not.
- */
+/** How each file stands in the new turn: named ones are sent, or listed once they were; changes on disk are always sent. */
 async function includeFiles(request: Omit<FileInclusion, keyof IncludedFiles>): Promise<IncludedFiles> {
   const { sandbox, maxFileBytes: maxBytes } = request.services;
   const { signal } = request.call;
@@ -66,10 +63,7 @@ async function includeFiles(request: Omit<FileInclusion, keyof IncludedFiles>): 
   return into;
 }
 
-/**
- * Refuses a call that named files none of which can be read, before a model is paid for it. Where there is a question beside
- * files that are just not there, it is asked.
- */
+/** Refuses a call none of whose files can be read, before a model is paid. A question whose files are just missing is asked. */
 export function refuseIfNothingReadable(
   { plan: { files, fileIds = [], images = [], aboutFiles } }: RoutedCall,
   read: number,
@@ -126,10 +120,7 @@ const listed = 20;
 
 const listChars = 400;
 
-/**
- * What fits whole comes whole, in its order; the others share what is then left, each cut at a line. `leftOut`: titles of what is
- * not there, or not whole.
- */
+/** What fits comes whole, in its order; the others share what is left, cut at a line, and are titles of `leftOut`. */
 export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): { text: string; leftOut: string[] } {
   const named = pieces.map(({ title, text }) => ({ name: printablePath(title), text, shown: '' }));
   let left = tokens - listTokens;

@@ -132,10 +132,7 @@ function planCall(services: CallServices, call: ThreadedCall, task: TaskProfile)
 
 export type ChooseModel = (request: ModelRequest) => Promise<Resolution>;
 
-/**
- * The candidates of one call, the best first, and what is to be said of how they were chosen: by `choose`, or as the AI manager
- * plans it.
- */
+/** The candidates of one call, the best first, chosen by `choose` or as the AI manager plans it, and why. */
 export async function routeCall(
   services: CallServices,
   call: ThreadedCall,

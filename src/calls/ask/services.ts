@@ -14,10 +14,7 @@ import type { SearchIndexes } from '../../workspace/search-index/search-index.ts
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
 import type { FileShortener } from './shorten-files.ts';
 
-/**
- * What a call needs of the product. `composeEngine` makes one for all callers with the same permissions; each function
- * takes it whole, or picks what it uses.
- */
+/** What a call needs of the product. `composeEngine` makes one for all callers with the same permissions. */
 export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   threads: Threads;
   /** Asks a model within the limits on cost, and records what was spent. */

@@ -28,10 +28,7 @@ const maxPieces = 24;
 /** Least that a piece's own summary gets. */
 const leastPiece = 200;
 
-/**
- * A summary of the parts. What is too long to be read at once is summed up piece by piece, and the summaries again, until
- * they are short enough. Undefined when that would take too many pieces.
- */
+/** Sums the parts up, long ones piece by piece, until they are short enough. Undefined: that takes too many pieces. */
 export async function summariseHistory({ parts, tokens, room, write }: SummaryRequest): Promise<string | undefined> {
   for (let left = parts; ; ) {
     const pieces = inPieces(left, room);

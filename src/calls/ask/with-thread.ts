@@ -16,10 +16,7 @@ export const onThread =
   (definition: Definition, call: ParsedCall, services: Services): Promise<Result> =>
     withThread(services, call, threaded => execute(definition, threaded, services));
 
-/**
- * Runs `work` with the thread of a call, new or continued. A continued thread is locked meanwhile. The secrets of the
- * arguments are masked first.
- */
+/** Runs `work` with the thread of a call, locked where it is continued, once secrets in the arguments are masked. */
 export async function withThread<Result>(
   { threads, mask }: ThreadServices,
   parsed: ParsedCall,

@@ -26,10 +26,7 @@ const maxConcurrent = 16;
 /** File systems take the time from a clock that is a little behind. */
 const clockLagMs = 15;
 
-/**
- * Undefined when the world went on since the earlier call: the thread has other turns behind it, or a file that it looked at
- * was edited. `folders` are the ones whose content it may have looked at.
- */
+/** Undefined when the thread has other turns behind the call, or a file or `folders` that it looked at changed. */
 async function inputsUnchanged(
   { threads, sandbox, maxFileBytes: maxBytes, request: { principal } }: FindOptions,
   call: CallOperation,

@@ -7,7 +7,7 @@ import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
 import type { EarlierCall } from './earlier-call.ts';
 import { awaitElsewhere, findEarlierCall, recoveredReply, replyOfEarlierCall, wantedFreshMs } from './earlier-call.ts';
-import type { Jobs, JobsOptions } from './jobs.ts';
+import { Jobs, type JobsOptions } from './jobs.ts';
 import { abortOnDisconnect, type DetachOptions, detachLong, Execution } from './long-calls.ts';
 import {
   type CallFingerprint,
@@ -23,6 +23,7 @@ import {
   refuseUsedKey,
   replayedReply,
 } from './operation-log.ts';
+import { createProcessLease } from './process-lease.ts';
 
 type Call = ToolHost['call'];
 
@@ -324,4 +325,34 @@ export class IdempotentCalls {
   #failed({ name }: ToolRequest, error: unknown): JobReply {
     return errorReply(error, { toolName: name, reqId: this.#options.random.uuid() });
   }
+}
+
+interface OperationsOptions extends Omit<IdempotentCallsOptions, 'lease' | 'jobs' | 'graceMs'> {
+  /** How long work goes on after its caller is gone without a word, or after its process is told to end; absent: as below. */
+  detachedGraceSeconds?: number | undefined;
+}
+
+/** Nobody reads what a call comes to, unless its client sends it again within this time. */
+const callGraceSeconds = 4;
+
+/** The client of a job was told that the work goes on. */
+const jobGraceSeconds = 30;
+
+/** The work of this process that outlasts its callers, under one lease. */
+export function createOperations(options: OperationsOptions) {
+  const lease = createProcessLease({ ...options, holder: options.random.uuid() });
+  const jobs = new Jobs({ ...options, lease });
+  const { detachedGraceSeconds: seconds } = options;
+  const graceMs = (seconds ?? callGraceSeconds) * 1_000;
+  const endMs = (seconds ?? jobGraceSeconds) * 1_000;
+  const idempotentCalls = new IdempotentCalls({ ...options, lease, jobs, graceMs });
+  return {
+    jobs,
+    idempotentCalls,
+    /** Gives what runs its grace, or until `hurry` is aborted; then it is interrupted. */
+    async close(hurry?: AbortSignal): Promise<void> {
+      await Promise.all([jobs.close(endMs, hurry), idempotentCalls.close(endMs, hurry)]);
+      await lease.close();
+    },
+  };
 }

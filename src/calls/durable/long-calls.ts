@@ -57,9 +57,8 @@ export function detachLong(detach: DetachOptions | undefined, call: ToolHost['ca
   };
 }
 
-function mayDetach(detach: DetachOptions, request: ToolRequest): boolean {
-  return request.detach !== undefined && detach.takesLong(request);
-}
+const mayDetach = (detach: DetachOptions, request: ToolRequest): boolean =>
+  request.detach !== undefined && detach.takesLong(request);
 
 function announced(job: Job, stage: string | undefined, replyFormat: ReplyFormat): ToolReply {
   const document = {
@@ -102,10 +101,7 @@ export interface ExecutionOptions {
 /** Why work ended that was ended from outside. */
 type Ending = 'cancelled' | 'interrupted';
 
-/**
- * A call whose callers may come and go: who comes again for it may have it. Once its patience is over, while somebody would hear of
- * it, it becomes a job.
- */
+/** A call whose callers may come and go. When its patience is over, and somebody would hear of it, it becomes a job. */
 export class Execution {
   /** Resolves with what its callers are told: its reply, or that it goes on as a job. Never rejects. */
   readonly reply: Promise<ToolReply>;

@@ -185,10 +185,7 @@ function takeProviderMetadata(all: SharedV4ProviderMetadata | undefined, provide
   outcome.warnings.push(...textsIn(metadata?.warnings).map(warning => `${provider}: ${warning}`));
 }
 
-/**
- * Providers whose vendor tells more of a hit pass it on as `snippet` and `date` in their metadata. A page that is told of
- * twice is one citation, with what either telling says.
- */
+/** Providers pass more of a hit on as `snippet` and `date` in metadata. A page told of twice is one citation, with both tellings. */
 function takeCitation(
   { url, title, providerMetadata }: Extract<LanguageModelV4StreamPart, { sourceType: 'url' }>,
   provider: string,
@@ -281,9 +278,8 @@ function usageOf({ inputTokens, outputTokens, raw }: LanguageModelV4Usage): Usag
 }
 
 /** Anthropic's word for the part of a cache write that costs more; the SDK passes it on as it came. */
-function keptForAnHour(raw: Record<string, unknown> | undefined): number {
-  return count(recordIn(raw?.cache_creation).ephemeral_1h_input_tokens);
-}
+const keptForAnHour = (raw: Record<string, unknown> | undefined): number =>
+  count(recordIn(raw?.cache_creation).ephemeral_1h_input_tokens);
 
 const count = (tokens: unknown): number =>
   typeof tokens === 'number' && Number.isFinite(tokens) && tokens > 0 ? tokens : 0;

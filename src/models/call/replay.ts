@@ -10,10 +10,7 @@ import type { ModelService } from './models.ts';
 /** Whose call it is now, and who wants to hear the answer as it comes. */
 export type ReplayCall = Pick<ModelQuestion, 'payer' | 'signal' | 'onText'>;
 
-/**
- * Asks the same model the same question again, as it was kept: secrets stay masked, and vendors search no web for it. Throws an
- * `AppError` also where the question is no longer whole.
- */
+/** Asks the same model the kept question, masked and without a search. Throws where the question is no longer whole. */
 export function createReplay({ route, ask, random }: { route: ModelService['route']; ask: AskModel; random: Random }) {
   return async (exchange: ExchangeRecord, call: ReplayCall): Promise<ModelAnswer> => {
     const { payload } = exchange.lines.find(({ kind }) => kind === 'request') ?? {};

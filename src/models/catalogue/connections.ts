@@ -44,10 +44,7 @@ export function usableSettings(settings: ProviderSettings): ProviderSettings {
 /** Opens the connection of a provider, or answers the one that is open. */
 export type Connections = ReturnType<typeof createConnections>;
 
-/**
- * Opens the connection of a provider on first use and keeps it. Calls that come meanwhile share one attempt; a failed one is
- * forgotten, so that the next call tries again.
- */
+/** Opens a provider's connection on first use and keeps it. Calls share one attempt; after a failed one, the next call tries again. */
 export function createConnections(
   definitions: readonly ProviderDefinition[],
   settingsById: Readonly<Record<string, ProviderSettings>>,

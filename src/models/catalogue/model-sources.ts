@@ -215,10 +215,7 @@ export function createModelSources(parts: SourceParts) {
     candidates: async (request: ModelRequest) => candidatesFor(request, await rosterAtHand(), policy),
     /** What is wrong with the operator's files, one sentence each. */
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
-    /**
-     * What each vendor listed last. Those of whose models nothing is known are asked, with `fresh` all whose list is old, all at once.
-     * Vendors without a list are left out.
-     */
+    /** What each vendor with a list told last. Asked at once are those whose models nothing knows; with `fresh`, those with old lists. */
     async listings(fresh: boolean) {
       const inCatalogue = new Set(finish(await catalogue()).map(({ provider }) => provider));
       const found = await Promise.all(

@@ -116,10 +116,7 @@ const unpackingFeed = (unpack: ReturnType<typeof createGunzip>, feed: Feed): Fee
   },
 });
 
-/**
- * The limit counts the bytes that were packed. Not by a `DecompressionStream`: where one is given up while it gives out a piece, Node
- * ends the process.
- */
+/** The limit counts packed bytes. Node ends the process where a `DecompressionStream` is cancelled while it gives out a piece. */
 function unpacked(unpack: ReturnType<typeof createGunzip>, feed: Feed, body: BodyInTurns): Feeding {
   let left = bodyLimits.stream;
   const fail = (failure: Error) => {

@@ -4,10 +4,7 @@ import { isRecord } from '../../core/json.ts';
 import { type BoundedAnswer, bodyLimits, bounded, type Ending, type Feeding } from './bounded-body.ts';
 import { badUpstream } from './errors.ts';
 
-/**
- * Where Node's fetch keeps what carries its requests: the proxy that was configured, else direct connections. Newer versions
- * put it under the first name.
- */
+/** Where Node's fetch keeps what carries its requests; newer versions use the first name. */
 const dispatcherNames = [Symbol.for('undici.globalDispatcher.2'), Symbol.for('undici.globalDispatcher.1')] as const;
 
 type Abort = (reason: unknown) => void;
@@ -26,12 +23,10 @@ const isDispatcher = (value: unknown): value is Dispatcher => isRecord(value) &&
 
 function currentDispatcher(): Dispatcher {
   const find = () => dispatcherNames.map((name): unknown => Reflect.get(globalThis, name)).find(isDispatcher);
+  // Only the first use of fetch makes it.
+  if (!find()) void new Response();
   const found = find();
   if (found) return found;
-  // Only the first use of fetch makes it.
-  void new Response();
-  const made = find();
-  if (made) return made;
   throw new Error('this Node has no dispatcher for fetch');
 }
 

@@ -27,10 +27,7 @@ export interface Opinion {
   failed?: string;
 }
 
-/**
- * Asks a small model about a text whose class the rules leave open; undefined where nobody is there to ask. Never throws but
- * for a call that was cancelled.
- */
+/** Asks a small model about a text whose class the rules leave open; undefined without one. Throws only if it is cancelled. */
 export type Classify = (
   text: string,
   about: Pick<ModelQuestion, 'reqId' | 'tool' | 'payer' | 'signal'>,

@@ -213,10 +213,7 @@ export function toOffer(eligible: EligibleModels, model: ModelInfo, effort: Effo
   return { model, settled, ...quote(candidate, tokens, pricing, limits) };
 }
 
-/**
- * Models whose score is no more than `scores` below the best one's serve about as well; of those, one that is liked better may
- * cost `times` what the cheapest does.
- */
+/** Models at most `scores` below the best serve as well; a better liked one may cost `times` what the cheapest does. */
 const tolerance = { usual: { scores: 3, times: 3 }, cost: { scores: 5, times: 1.5 } };
 
 /** US dollars from which a model that was made to be quick serves a hard task about as well as a thorough one. */

@@ -229,10 +229,7 @@ const maybe = (because: string): Freshness => ({ verdict: 'maybe', because });
 
 const no: Freshness = { verdict: 'no', because: '' };
 
-/**
- * Judges a text by its words alone. `narrow` is for tools whose texts are about code: then only a plain wish, or a thing that
- * code does not know, counts.
- */
+/** Judges a text by its words. `narrow`, for tools about code: only a plain wish counts, or a thing that code does not know. */
 export function freshnessOf(text: string, { narrow }: { narrow: boolean }): Freshness {
   const words = ownWords(text);
   const plain = words.replace(urls, ' ').toLowerCase();

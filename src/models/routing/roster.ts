@@ -274,10 +274,7 @@ export function spreadOverProviders<Offer extends { model: ModelInfo }>(
   return elsewhere ? [...head.slice(0, count - 1), elsewhere] : head;
 }
 
-/**
- * Why a model may not be used. `no_key`: its provider is not configured; `no_provider`: it is not part of this installation;
- * `retired`: its vendor does not serve it any more.
- */
+/** `no_key`: its provider is not configured; `no_provider`: not in this installation; `retired`: not served now. */
 export type Refusal = 'no_provider' | 'no_key' | 'retired' | Restriction;
 export type Restriction = 'offline' | 'not_local' | 'denied' | 'not_allowed';
 

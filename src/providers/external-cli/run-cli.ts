@@ -62,10 +62,7 @@ export const maxLoginLength = 800;
 export const asksForLogin = ({ login, read }: CliDefinition, { text, failed }: CliOutput): boolean =>
   (!read || failed) && text.length <= maxLoginLength && login.test(text);
 
-/**
- * Why a CLI gave no answer, as an error that says what to do. None of them is asked again: an agent may have done half of its work.
- * `resumed`: it was to go on with a session.
- */
+/** Why a CLI gave no answer. None is asked again: half of the work may be done. `resumed`: it was to continue a session. */
 export function failureOf(cli: ConfiguredCli, output: CliOutput, exit: CliExit, resumed: boolean): AppError {
   const said = [...output.errors, exit.stderr, output.noise, output.text].join('\n');
   const data = {

@@ -168,10 +168,7 @@ const ownOptions = 'polylogueCache';
 const ofThread = (thread: string | undefined): sdk.SharedV4ProviderOptions =>
   thread === undefined ? {} : { [ownOptions]: { thread } };
 
-/**
- * The vendor's model of this id, whose requests leave out what a cache at the vendor holds. Works on requests as they are sent, so
- * that what is cached is what would have been sent.
- */
+/** The vendor's model, whose requests leave out what a cache holds. What is cached is taken from requests as they would be sent. */
 function cachedModel(caches: GoogleCaches, id: string, connect: (fetch: Fetch) => sdk.LanguageModelV4) {
   const plain = connect(answerFetch);
   return streamingModel(plain, async options => {
@@ -237,8 +234,8 @@ const isGone = async (response: Response): Promise<boolean> =>
   [400, 403, 404].includes(response.status) && /cached ?content/i.test(await response.clone().text());
 
 /** What it took to make and keep the cache is paid beside the request itself. */
-function counting({ written, stored }: Account): TransformStream<Part, Part> {
-  return new TransformStream({
+const counting = ({ written, stored }: Account): TransformStream<Part, Part> =>
+  new TransformStream({
     start(controller) {
       if (stored > 0) controller.enqueue(usePart({ kind: 'cache_storage', amount: stored }));
     },
@@ -250,4 +247,3 @@ function counting({ written, stored }: Account): TransformStream<Part, Part> {
       controller.enqueue({ ...part, usage: { ...part.usage, inputTokens: counted } });
     },
   });
-}

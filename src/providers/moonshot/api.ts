@@ -56,15 +56,14 @@ export function createMoonshotFormula(endpoint: VendorEndpoint) {
   };
 }
 
-function toolsOf(declared: unknown): LanguageModelV4FunctionTool[] {
-  return recordsIn(declared).flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
+const toolsOf = (declared: unknown): LanguageModelV4FunctionTool[] =>
+  recordsIn(declared).flatMap(({ type, function: definition }): LanguageModelV4FunctionTool[] => {
     if (type !== 'function' || !isRecord(definition)) return [];
     const { name, description, parameters } = definition;
     if (typeof name !== 'string' || !toolName.test(name) || !isRecord(parameters)) return [];
     const inputSchema = { ...parameters, type: 'object' as const };
     return [{ type: 'function', name, ...(typeof description === 'string' && { description }), inputSchema }];
   });
-}
 
 /**
  * `text` is for the model alone: sealed for most tools, and to be handed on as it is; a failure is told in words. `done`: it was done,

@@ -181,9 +181,7 @@ function countedSoFar({ inputTokens, outputTokens }: Usage, more = 0): Part {
   return { type: 'raw', rawValue: { usage: counts } };
 }
 
-function warned(message: string): Part {
-  return { type: 'stream-start', warnings: [{ type: 'other', message }] };
-}
+const warned = (message: string): Part => ({ type: 'stream-start', warnings: [{ type: 'other', message }] });
 
 /** What one round of the conversation came to. */
 interface Round {

@@ -9,10 +9,7 @@ import { badUpstream, toModelError } from '../../models/resilience/errors.ts';
 /** The one way in which providers speak HTTP. */
 export type Fetch = typeof globalThis.fetch;
 
-/**
- * `boundedFetch` for everything that is asked of a vendor. A redirection is refused: keys travel in headers that fetch would
- * carry along to another host.
- */
+/** `boundedFetch` for vendors. A redirection is refused: fetch would carry the headers, and keys in them, to another host. */
 export const vendorFetch: Fetch = async (input, init) => (await vendorAnswer(input, init)).response();
 
 /** The same before it is made a Response, for who reads it at once. */

@@ -93,13 +93,11 @@ function chatChunk(body: Body, choices: readonly unknown[]): Body {
 const indexed = (calls: unknown): Body =>
   Array.isArray(calls) ? { tool_calls: calls.filter(isRecord).map((call, index) => ({ index, ...call })) } : {};
 
-function responseEvents(body: Body, output: readonly unknown[]): Body[] {
-  return [
-    { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
-    ...recordsIn(output).flatMap(itemEvents),
-    { type: `response.${body.status === 'incomplete' ? 'incomplete' : 'completed'}`, response: body },
-  ];
-}
+const responseEvents = (body: Body, output: readonly unknown[]): Body[] => [
+  { type: 'response.created', response: { ...body, status: 'in_progress', output: [] } },
+  ...recordsIn(output).flatMap(itemEvents),
+  { type: `response.${body.status === 'incomplete' ? 'incomplete' : 'completed'}`, response: body },
+];
 
 function messageEvents({ content: _, ...body }: Body, blocks: readonly unknown[]): Body[] {
   const { stop_reason, stop_sequence = null, usage } = body;

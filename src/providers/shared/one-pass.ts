@@ -8,9 +8,8 @@ type Source<Piece> = { getReader(): Pick<ReadableStreamDefaultReader<Piece>, 're
  * Stands for `stream.pipeThrough(new TransformStream(transformer))` in the vendors' packages as they are built into this one. A
  * pipe has a queue on both sides and several promises a piece; this reads a piece when one is wanted.
  */
-export function transformed<In, Out>(stream: ReadableStream<In> | Source<In>, transformer: Transformer<In, Out>) {
-  return new ReadableStream<Out>(new Pass(stream.getReader(), transformer), { highWaterMark: 0 });
-}
+export const transformed = <In, Out>(stream: ReadableStream<In> | Source<In>, transformer: Transformer<In, Out>) =>
+  new ReadableStream<Out>(new Pass(stream.getReader(), transformer), { highWaterMark: 0 });
 
 /** What the new stream takes its pieces from, and what the transformer writes to. */
 class Pass<In, Out> implements TransformStreamDefaultController<Out> {
@@ -78,9 +77,8 @@ class Pass<In, Out> implements TransformStreamDefaultController<Out> {
 }
 
 /** The same for the events in a stream, as `TextDecoderStream` and `EventSourceParserStream` of `eventsource-parser` tell them. */
-export function transformedEvents<Out>(stream: ReadableStream<Uint8Array>, inner: Transformer<{ data: string }, Out>) {
-  return transformed<Uint8Array, Out>(stream, new Events(inner));
-}
+export const transformedEvents = <Out>(stream: ReadableStream<Uint8Array>, inner: Transformer<{ data: string }, Out>) =>
+  transformed<Uint8Array, Out>(stream, new Events(inner));
 
 class Events<Out> implements Transformer<Uint8Array, Out> {
   readonly #decoder = new TextDecoder();

@@ -18,9 +18,8 @@ export function connectOwnServer(
 }
 
 /** Nothing is known of it but its name; half of the window is the most it may answer. The server may tell the window. */
-export function ownModel(provider: string, id: string): ModelInfo {
-  return plainModel({ ...assumed, provider, id, windowAssumed: true, maxOutput: assumed.window / 2 });
-}
+export const ownModel = (provider: string, id: string): ModelInfo =>
+  plainModel({ ...assumed, provider, id, windowAssumed: true, maxOutput: assumed.window / 2 });
 
 /** What is taken for the window of its models, as somebody set it. */
 export const fallbackWindow = (window: number | undefined) => ({

@@ -73,10 +73,7 @@ const closing = '</think>';
 /** More white space than this is not kept back: it may never end. */
 const maxTagLength = 1_000;
 
-/**
- * The same model, with the thoughts that some servers write in front of the answer, as `<think>…</think>`, told as
- * reasoning. Later tags are text: an answer may speak of them.
- */
+/** The model, with thoughts that servers write first as `<think>…</think>` told as reasoning; later tags are text. */
 export const withThoughtsApart = (model: sdk.LanguageModelV4) => transformedModel(model, thoughtsApart);
 
 /** The same model, told its earlier thoughts as it wrote them: in tags, in front of its text and its calls. */

@@ -13,9 +13,7 @@ import { chatPackage } from '../shared/openai-dialect.ts';
 import { mappedParts } from '../shared/stream-transforms.ts';
 import { switchedThinking, withoutForcedChoice } from '../shared/thinking.ts';
 
-/**
- * GLM as its package gives it, with what that leaves out: hits of a search as sources, and that it searched with this engine.
- */
+/** GLM as its package gives it, with what that leaves out: hits of a search as sources, and searches by this engine. */
 export const zhipuModel = (model: LanguageModelV4, engine: string): LanguageModelV4 =>
   mappedParts(model, ({ providerOptions }) => {
     const search = { kind: 'web_search', amount: 1, of: engine } as const;

@@ -19,10 +19,7 @@ const written: Readonly<Record<string, readonly string[]>> = {
   '.cjs': ['.cts'],
 };
 
-/**
- * The files of a trace as their languages see them. A module is named by a path: a file (TypeScript), a file or folder without
- * its ending (Python), a folder and a slash (Go).
- */
+/** The files of a trace by module: a path (TypeScript), a path without its ending (Python), a folder and a slash (Go). */
 export function createSourceSet(outlines: readonly Outline[], goModules: readonly GoModule[]) {
   const byModule = Map.groupBy(outlines, moduleOf);
   const folders = new Set(outlines.flatMap(({ path, language }) => (language === 'python' ? foldersAbove(path) : [])));

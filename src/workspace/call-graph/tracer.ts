@@ -31,10 +31,7 @@ export interface TracerOptions {
   pool: { trace(input: TraceInput, signal: AbortSignal): Promise<TracedSources> };
 }
 
-/**
- * `traced` is undefined when there was no source to read; `files`: how many were parsed; `broken`: those with syntax errors, relative
- * to the root.
- */
+/** `traced`: absent without a source to read; `files`: how many were parsed; `broken`: paths with syntax errors. */
 export type TracedProject = Awaited<ReturnType<Tracer>>;
 
 /** Of one file and of all: hand-written source is smaller, and a parse stays within a second or two. */

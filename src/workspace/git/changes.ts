@@ -161,10 +161,7 @@ export async function readChanges(options: GitOptions, place: RepositoryPlace, r
   return { path: place.top, ...status, comparedWith: base, files, conflicted, notes };
 }
 
-/**
- * With the filters that the repository names switched off: git would start their programs for files that changed. Asking
- * for the settings starts nothing.
- */
+/** Switches the repository's filters off: git would start their programs for changed files. Asking for settings starts nothing. */
 export async function filterlessGit(options: GitOptions, place: RepositoryPlace, signal?: AbortSignal) {
   const command = { place, signal };
   const listing = ['config', '--list', '-z', '--name-only'];

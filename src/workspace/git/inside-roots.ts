@@ -13,10 +13,7 @@ const maxSearched = 5_000;
 const maxEntries = 20_000;
 const maxRepositories = 20;
 
-/**
- * The repository that a folder is in, and those below it to depth 5, nested ones too; and what was not looked at, one sentence
- * each.
- */
+/** The repository around a folder, and those below it to depth 5; `notes` say what was not looked at. */
 export async function findRepositories(options: GitOptions, start: string, signal?: AbortSignal) {
   const { sandbox } = options;
   const top = await sandbox.assertWithin(start);

@@ -46,10 +46,7 @@ const errorChars = 2_000;
 /** For one command. */
 const timeoutMs = 30_000;
 
-/**
- * No setting of a repository may start a program: a checkout of a stranger's is looked at like any other. Nor may one, the user's
- * own included, change what is read out of git's answers.
- */
+/** No setting of a repository may start a program; no setting, the user's included, may change what is read out of git's answers. */
 const harmless: readonly (readonly [string, string])[] = [
   ['core.fsmonitor', 'false'],
   ['core.hooksPath', '/dev/null'],

@@ -88,10 +88,7 @@ export function membersAround({ outline }: Writer, from: number): number | undef
   return outline.symbols[owner ?? -1]?.body;
 }
 
-/**
- * What a method sets a field to, as it is looked up from the class: a name of the method's own is taken for what it holds. Undefined:
- * that is not known.
- */
+/** What a method sets a field to, as the class looks it up: own names stand for what they hold. Undefined: unknown. */
 export function fieldValue({ outline, variablesOf }: Writer, from: number, value: Chain | undefined) {
   let [at, chain] = [from, value];
   for (let left = maxChainLength; chain && left > 0; left--) {
@@ -272,7 +269,7 @@ export const pairReader =
   (syntax: ChainSyntax): Read =>
   (writer, node, place) => {
     passes(syntax, writer, field(node, 'value'), place);
-    return fieldAt(node, 'value', place);
+    return childrenAt(node, place);
   };
 
 /** A call, and the functions that are handed over to it. */

@@ -130,10 +130,7 @@ export const pythonReaders: Readers = {
     // `super()` calls nothing by itself.
     tree.field(node, 'function')?.text === 'super' ? [] : readCall(writer, node, place),
   ...tree.readersOf('decorator list tuple set return_statement', tree.passesChildren(syntax)),
-  pair: (writer, node, place) => {
-    tree.passes(syntax, writer, tree.field(node, 'value'), place);
-    return tree.childrenAt(node, place);
-  },
+  pair: tree.pairReader(syntax),
   import_statement: (writer, node) => {
     for (const part of tree.fields(node, 'name')) {
       const module = (part.type === 'aliased_import' ? tree.field(part, 'name') : part)?.text ?? '';

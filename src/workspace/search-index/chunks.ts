@@ -59,10 +59,7 @@ const maxChunkChars = 8_000;
 /** A file in the index has no more chunks than this: what comes after is data. */
 const indexedChunks = 400;
 
-/**
- * Cuts a file where its declarations end, each with the comment before it; a long class at its members. Prose is cut at its
- * headings. Every line that says something is in just one chunk.
- */
+/** Cuts a file where declarations end (with their comments), long classes at members, prose at headings; no line is in two chunks. */
 export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefined, maxChunks = indexedChunks) {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();

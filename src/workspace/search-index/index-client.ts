@@ -73,10 +73,7 @@ export type IndexFailure = { failure: string; full: boolean; damaged: boolean };
 const program = new URL(import.meta.url.endsWith('.ts') ? './index-worker.ts' : './index-thread.cjs', import.meta.url);
 const threadMegabytes = 1_024;
 
-/**
- * A thread that was asked nothing for this long ends, unless what it knows is in memory alone. Until then it remembers what it
- * would have to list and read again.
- */
+/** A thread that was asked nothing for this long ends, unless its index is in memory alone. The next one lists and reads again. */
 const idleMs = 120_000;
 
 interface Asked {

@@ -69,10 +69,7 @@ export function createSearchIndexes(options: SearchIndexesOptions) {
   }
 
   return {
-    /**
-     * The index of a workspace, by its folder, and of the other roots. Throws an `AppError` of kind `security` for a folder outside the
-     * roots: those of `sandbox`, where callers have roots of their own.
-     */
+    /** The index of a workspace and of the other roots. Throws SECURITY for a folder outside the roots, those of `sandbox` if given. */
     async of(root: string, sandbox = options.sandbox): Promise<SearchIndex> {
       const real = await sandbox.assertWithin(root);
       const indexes = (await searchedRoots(sandbox, real)).map(each => indexOf(each, sandbox));

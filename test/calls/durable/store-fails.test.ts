@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createOperations } from '../../../src/calls/durable/idempotent-calls.ts';
 import { detachLong } from '../../../src/calls/durable/long-calls.ts';
-import { createOperations } from '../../../src/calls/durable/operations.ts';
 import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';
 import type { Store } from '../../../src/storage/store.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { createOperations } from '../../../src/calls/durable/idempotent-calls.ts';
 import { detachLong } from '../../../src/calls/durable/long-calls.ts';
-import { createOperations } from '../../../src/calls/durable/operations.ts';
 import type { JobReply } from '../../../src/core/job.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { createMemoryStore } from '../../../src/storage/memory/memory.ts';

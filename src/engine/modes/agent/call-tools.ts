@@ -33,10 +33,7 @@ interface Round {
 /** Of each call of a round, in their order; null: it was not made yet. */
 export type RoundOutcomes = (CallOutcome | null)[];
 
-/**
- * The calls of one round that have no outcome yet. Those that only read run at the same time, the others one by one. Where the gate
- * lets one wait, those behind it are not made either.
- */
+/** Makes the calls of a round that have no outcome: reads at once, others one by one, none behind one that waits. */
 export async function callTools(round: Round, calls: readonly ToolCall[], earlier: RoundOutcomes) {
   const outcomes = calls.map((_, index) => earlier[index] ?? null);
   let batch: [index: number, call: ToolCall][] = [];

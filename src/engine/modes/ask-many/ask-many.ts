@@ -106,10 +106,7 @@ export interface ReadyQuestion {
   release?(): void;
 }
 
-/**
- * Asks each, a few at a time, and tells of each as it is ready; responses come in the order of the targets. All questions are made
- * ready before the first is asked, in their order.
- */
+/** Makes all questions ready, in their order, then asks a few at a time. Responses come in the order of the targets. */
 export async function askEach<Asked extends Target>(
   { call }: Pick<ManyRun, 'call'>,
   targets: readonly Asked[],

@@ -129,10 +129,7 @@ function noAnswer(run: FanoutRun, responses: readonly TargetResponse[]): Reply {
   return failed(run, error, { result: { responses: responses.map(targetFacts) } });
 }
 
-/**
- * An entry with as much of its answer as is shown; a cut one has the cursor to read on, where the whole is `kept`: in a turn of a
- * thread, from `offset` on.
- */
+/** An entry with the answer that is shown. A cut one has the cursor to read on, where a thread `kept` the whole. */
 function entryOf({ facts, text }: TargetEntry, shown: string, kept?: { thread: string; seq: number; offset: number }) {
   if (text === undefined) return facts;
   const { model, requested, ...rest } = facts;

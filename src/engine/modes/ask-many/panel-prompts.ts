@@ -108,10 +108,7 @@ export async function withPrompt(
   }
 }
 
-/**
- * The caller's turn, as the thread keeps it: its own words, and the files of the prompt that held the most of them. Text
- * that the thread has already is only noted.
- */
+/** The caller's turn: its words, and the files of the prompt that held most. Text that the thread has is only noted. */
 export function storedTurn({ services, call }: PanelRun, content: string, prompts: readonly PreparedCall[]) {
   const fullest = prompts.toSorted((a, b) => b.budget.filesUsed - a.budget.filesUsed)[0];
   const turn = turnOf(services, call, {

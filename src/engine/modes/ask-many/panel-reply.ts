@@ -279,6 +279,5 @@ function wordsOf(value: unknown): string {
   return typeof value === 'string' ? value.trim() : JSON.stringify(value);
 }
 
-function listOf(value: unknown): string[] {
-  return (Array.isArray(value) ? value : [value]).map(wordsOf).filter(item => item !== '');
-}
+const listOf = (value: unknown): string[] =>
+  (Array.isArray(value) ? value : [value]).map(wordsOf).filter(item => item !== '');

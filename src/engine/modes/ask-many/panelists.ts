@@ -114,10 +114,7 @@ export async function choosePanel(services: Router, request: Request): Promise<P
   return panelists;
 }
 
-/**
- * Who brings the verdicts together: the named model, else one that is not on the panel, else the best of the panel. Where the
- * panel was named (`panelNamed`), no model besides is shown the text.
- */
+/** The named model, else one outside the panel, else its best. `panelNamed`: no model besides is shown the text. */
 export async function chooseSynthesizer(
   services: Router,
   { name, panelNamed }: { name?: string | undefined; panelNamed: boolean },

@@ -104,10 +104,7 @@ const namesIn = (value: unknown): string[] =>
 
 const field = 'ceo_model';
 
-/**
- * Who decides: the named model, else the best of a board that the caller or the operator named, else one that is not on the
- * board. Throws when it can't be asked.
- */
+/** Who decides: the named model, else the best of a named board, else one outside it. Throws if it can't be asked. */
 export async function resolveDecider({ services, call }: FanoutRun, { category }: FanoutMode, board: Target[]) {
   const request = { category, needs: {}, effort: call.common.effort };
   const name = call.args[field];

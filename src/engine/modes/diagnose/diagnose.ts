@@ -295,10 +295,7 @@ function listIn(value: unknown): string[] {
 /** Models count lines badly: what they quote may stand a few lines away. */
 const tolerance = 3;
 
-/**
- * Holds what is named as evidence against the files: a line that is there after all is corrected. Not `checked`: there is no such
- * line, or it says something else.
- */
+/** Holds evidence against the files, and corrects its lines. Not `checked`: the line is missing, or says otherwise. */
 async function checkEvidence(place: Place, evidence: Diagnosis['evidence']): Promise<JsonObject[]> {
   const read = new Map<string, TextFile | Skip>();
   const checked: JsonObject[] = [];

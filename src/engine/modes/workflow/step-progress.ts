@@ -88,10 +88,7 @@ const evidenceOf = (step: Step): string =>
 
 type StepLists = Omit<WorkflowProgress['steps'][number], 'numbers'>;
 
-/**
- * The lists of all steps together. A step takes the place of what the one that it revises gave; where it names no files or
- * code, those of the revised one stay.
- */
+/** The lists of all steps. A revision takes the place of its step, whose files and code stay where it names none. */
 function gathered(known: WorkflowProgress | undefined, step: Step) {
   const before = known?.steps ?? [];
   const revised = before.filter(({ numbers }) => step.revises !== undefined && numbers.includes(step.revises));
@@ -125,10 +122,7 @@ function gathered(known: WorkflowProgress | undefined, step: Step) {
 
 const defaultLevels = ['exploring', 'medium', 'high', 'very_high', 'almost_certain'] as const;
 
-/**
- * How far a caller is who does not say how sure it is, for guidance alone: the first third of the steps explores, the last
- * one concludes. `levels` are a tool's own five words.
- */
+/** For guidance, where no level is told: the first third of the steps explores, the last concludes. `levels`: the tool's five words. */
 export function levelOf({ stepNumber, totalSteps }: Step, levels: readonly string[] = defaultLevels): string {
   const explored = Math.floor(totalSteps / 3);
   const rank =
