@@ -1,4 +1,5 @@
-import { execFile, execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -12,18 +13,20 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
 import { crc32 } from 'node:zlib';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 const loader = resolve('dist/code-cache.cjs');
 const sumOf = (data: string | Buffer) => crc32(data).toString(16).padStart(8, '0');
 
+const newFolder = () => mkdtempSync(join(tmpdir(), 'polylogue-code-cache-'));
+
 let folder: string;
 beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), 'polylogue-code-cache-'));
+  const made = newFolder();
+  folder = made;
+  return () => rmSync(made, { recursive: true, force: true });
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (name: string) => join(folder, name);
 const put = (name: string, text: string) => writeFileSync(at(name), text);
@@ -35,10 +38,18 @@ function run(code = 'console.log(piece.answer())', env: Record<string, string> =
   return execFileSync(process.execPath, ['-e', program], { env: all, encoding: 'utf8' }).trim();
 }
 
-/** As above, without waiting for it. */
-async function printed(code: string): Promise<string> {
-  const { stdout } = await promisify(execFile)(process.execPath, ['-e', code]);
-  return stdout;
+/** What a process prints that runs this, until that is enough. Others may run meanwhile. */
+async function printed(code: string, cache: string, isEnough = (_text: string) => false): Promise<string> {
+  const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: cache };
+  const child = spawn(process.execPath, ['-e', code], { env, stdio: ['ignore', 'pipe', 'inherit'] });
+  let text = '';
+  child.stdout.setEncoding('utf8').on('data', piece => {
+    text += piece;
+    if (isEnough(text)) child.kill();
+  });
+  const [status] = await once(child, 'close');
+  if (!isEnough(text)) expect(status).toBe(0);
+  return text;
 }
 
 /** The file of compiled code; undefined before there is one. */
@@ -162,7 +173,18 @@ function flip(file: string, at: number): void {
 }
 
 describe('the generations of the heap', () => {
-  /** How large they are in 2,500 turns of work, of which some thirty megabytes are alive at a time: the young mostly, and the old at most. */
+  let place: string;
+  beforeAll(() => {
+    place = newFolder();
+    writeFileSync(join(place, 'main.cjs'), '');
+  });
+  afterAll(() => rmSync(place, { recursive: true, force: true }));
+
+  const tuning = (rest = '') => `require(${JSON.stringify(loader)}).tuneMemory(${rest});`;
+  const loading = () => `require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(join(place, 'main.cjs'))});`;
+  const answerOf = async (code: string) => JSON.parse(await printed(`${loading()} ${code}`, join(place, 'cache')));
+
+  /** How large they are in 1,500 turns of work, of which some thirty megabytes are alive at a time: the young mostly, and the old at most. */
   const work = `
     const { getHeapSpaceStatistics } = require('node:v8');
     const sizeOf = name => getHeapSpaceStatistics().find(each => each.space_name === name).space_size / 1_048_576;
@@ -173,14 +195,14 @@ describe('the generations of the heap', () => {
       alive.push(Array.from({ length: 4_000 }, (_, at) => ({ at })));
       if (alive.length > 300) alive.shift();
       most = Math.max(most, sizeOf('old_space'));
-      if (young.push(sizeOf('new_space')) < 2_500) return setImmediate(turn);
-      console.log(JSON.stringify([young.toSorted((a, b) => a - b)[1_250], most]));
+      if (young.push(sizeOf('new_space')) < 1_500) return setImmediate(turn);
+      console.log(JSON.stringify([young.toSorted((a, b) => a - b)[750], most]));
     };
     turn();`;
 
   /** Fills the young generation many times, as a server that has answered some hundred calls, and goes on with `then`. */
-  const busy = (then: string) => `
-    let left = 60;
+  const busy = (then: string, times = 60) => `
+    let left = ${times};
     const step = () => {
       for (let all = []; all.length < 300_000; ) all.push({ at: all.length });
       if (--left > 0) return setTimeout(step, 1);
@@ -188,17 +210,15 @@ describe('the generations of the heap', () => {
     };
     step();`;
 
-  it('grow no further than to the size that they need', () => {
-    put('main.cjs', '');
-    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${work} }, 300);`;
-    const [young, old] = JSON.parse(run(tuned));
-    const [usualYoung, usualOld] = JSON.parse(run(work));
+  it.concurrent('grow no further than to the size that they need', async () => {
+    const tuned = `${tuning()} setTimeout(() => { ${work} }, 300);`;
+    const [[young, old], [usualYoung, usualOld]] = await Promise.all([answerOf(tuned), answerOf(work)]);
     expect(young).toBe(16);
     expect(usualYoung).toBeGreaterThan(16);
     expect(usualOld).toBeGreaterThan(1.2 * old);
   });
 
-  it('have their size again after V8 made them small', () => {
+  it.concurrent('have their size again after V8 made them small', async () => {
     // How often the heap is collected in 500 turns, of each of which a little lives for a while, before a rest and after it.
     const turns = `
       require('node:v8').setFlagsFromString('--expose-gc');
@@ -217,10 +237,56 @@ describe('the generations of the heap', () => {
         else console.log(JSON.stringify(counts.slice(1, 3)));
       };
       run();`;
-    put('main.cjs', '');
-    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${turns} }, 300);`;
-    const [before, after] = JSON.parse(run(tuned));
+    const [before, after] = await answerOf(`${tuning()} setTimeout(() => { ${turns} }, 300);`);
     expect(after).toBeLessThan(2 * before);
+  });
+
+  it.concurrent('are given back by a server that rests for long', async () => {
+    const tuned = `
+      ${tuning('1_000')}
+      const sizeOf = () => require('node:v8').getHeapStatistics().total_heap_size / 1_048_576;
+      setTimeout(() => {
+        let grown = [];
+        while (grown.length < 1_500_000) grown.push({ at: grown.length });
+        grown = [];
+        const before = sizeOf();
+        // V8 looks for garbage after eight seconds of rest, and would give it back then.
+        const look = left => {
+          if (left > 0 && sizeOf() >= 20) return setTimeout(look, 100, left - 1);
+          console.log(JSON.stringify([before, sizeOf()]));
+        };
+        look(60);
+      }, 300);`;
+    const [before, after] = await answerOf(tuned);
+    expect(before).toBeGreaterThan(60);
+    expect(after).toBeLessThan(20);
+  });
+
+  it.concurrent('are not collected at rest in the way that forgets the shapes of objects, once the server has been busy', async () => {
+    // V8 looks for garbage some eight seconds after a collection of the old generation, and tells here how.
+    const rest = `
+      require('node:v8').setFlagsFromString('--expose-gc');
+      require('node:v8').setFlagsFromString('--trace-gc');
+      const collect = require('node:vm').runInNewContext('gc');
+      let alive = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
+      collect();
+      alive = undefined;
+      console.log('rests');
+      setTimeout(() => {}, 22_000);`;
+    // A thread that loads compiled code works under V8's usual flags for a moment.
+    const begin = `setTimeout(() => new (require('node:worker_threads').Worker)(${JSON.stringify(loading())}, { eval: true }), 1_000);`;
+    const tuned = `${tuning()} setTimeout(() => { ${busy(`setTimeout(() => { ${rest} ${begin} }, 300);`)} }, 300);`;
+    const seldom = `${tuning()} setTimeout(() => { ${busy(`setTimeout(() => { ${rest} }, 300);`, 5)} }, 300);`;
+    const looks = (text = '') => text.split('rests')[1]?.match(/Mark-Compact/g)?.length ?? 0;
+    // It looks once more where it found much.
+    const hasLooked = (text: string) => looks(text) > 1;
+    const [usual, unasked, here] = await Promise.all(
+      [rest, seldom, tuned].map(code => printed(code, join(place, 'cache'), hasLooked)),
+    );
+    expect(usual).toContain('Mark-Compact (reduce)');
+    expect(unasked).toContain('Mark-Compact (reduce)');
+    expect(looks(here)).toBeGreaterThan(0);
+    expect(here).not.toContain('(reduce)');
   });
 
   it('leave V8 taking the compiled code that was made before they grew', () => {
@@ -231,46 +297,5 @@ describe('the generations of the heap', () => {
       setTimeout(() => { ${busy(`console.log(cache.loadCompiled(${JSON.stringify(at('main.cjs'))}).answer());`)} }, 300);`;
     const env = { PATH: process.env.PATH, NODE_COMPILE_CACHE: at('cache') };
     expect(execFileSync(process.execPath, ['-e', grown], { env, encoding: 'utf8' }).trim()).toBe('kept');
-  });
-
-  it('are given back by a server that rests for long', () => {
-    put('main.cjs', '');
-    const tuned = `
-      require(${JSON.stringify(loader)}).tuneMemory(1_000);
-      const sizeOf = () => require('node:v8').getHeapStatistics().total_heap_size / 1_048_576;
-      setTimeout(() => {
-        let grown = [];
-        while (grown.length < 1_500_000) grown.push({ at: grown.length });
-        grown = [];
-        const before = sizeOf();
-        setTimeout(() => console.log(JSON.stringify([before, sizeOf()])), 4_000);
-      }, 300);`;
-    const [before, after] = JSON.parse(run(tuned));
-    expect(before).toBeGreaterThan(60);
-    expect(after).toBeLessThan(20);
-  });
-
-  it('are not collected at rest in the way that forgets the shapes of objects, once the server has been busy', async () => {
-    // V8 looks for garbage some eight seconds after a collection of the old generation, and tells here how.
-    const rest = `
-      require('node:v8').setFlagsFromString('--expose-gc');
-      require('node:v8').setFlagsFromString('--trace-gc');
-      const collect = require('node:vm').runInNewContext('gc');
-      let alive = Array.from({ length: 1_000_000 }, (_, at) => ({ at }));
-      collect();
-      alive = undefined;
-      setTimeout(() => {}, 22_000);`;
-    put('main.cjs', '');
-    // A thread that loads compiled code works under V8's usual flags for a moment.
-    const thread = `require(${JSON.stringify(loader)}).loadCompiled(${JSON.stringify(at('main.cjs'))});`;
-    const begin = `setTimeout(() => new (require('node:worker_threads').Worker)(${JSON.stringify(thread)}, { eval: true }), 1_000);`;
-    const tuned = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${busy(`setTimeout(() => { ${rest} ${begin} }, 300);`)} }, 300);`;
-    const once = `const all = []; while (all.length < 1_500_000) all.push({ at: all.length }); setTimeout(() => { ${rest} }, 300);`;
-    const seldom = `require(${JSON.stringify(loader)}).tuneMemory(); setTimeout(() => { ${once} }, 300);`;
-    const [usual, unasked, here] = await Promise.all([printed(rest), printed(seldom), printed(tuned)]);
-    expect(usual).toContain('Mark-Compact (reduce)');
-    expect(unasked).toContain('Mark-Compact (reduce)');
-    expect(here.match(/Mark-Compact/g)?.length).toBeGreaterThan(1);
-    expect(here).not.toContain('(reduce)');
   });
 });

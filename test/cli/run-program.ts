@@ -22,6 +22,8 @@ export interface RunOptions {
   ownProcess?: boolean;
   /** Its outputs are a terminal's, as the program sees it; never in a process of its own. */
   terminal?: boolean;
+  /** What it starts itself with, as it sees it, in the place of Node; not in a process of its own. */
+  node?: string;
 }
 
 const started = new Set<string>();
@@ -71,7 +73,7 @@ function runAlone(args: string[], { cwd, env = {}, input, interrupt }: RunOption
   });
 }
 
-function runWarm(args: string[], { cwd, env = {}, input, terminal = false }: RunOptions): Promise<Run> {
+function runWarm(args: string[], { cwd, env = {}, input, terminal = false, node }: RunOptions): Promise<Run> {
   const child = warm ?? startWarm();
   const { promise, resolve, reject } = Promise.withResolvers<Run>();
   const startedAt = performance.now();
@@ -93,6 +95,7 @@ function runWarm(args: string[], { cwd, env = {}, input, terminal = false }: Run
     env: { HOME: cwd, ...env },
     terminal,
     ...(typeof input === 'string' && { input }),
+    ...(node !== undefined && { node }),
   };
   child.send(asked);
   return promise.finally(() => child.off('message', onNews).off('exit', onExit));

@@ -11,6 +11,8 @@ export interface WarmRun {
   input?: string;
   /** Its outputs are a terminal's. */
   terminal?: boolean;
+  /** What it takes for the program that runs it, and starts itself with. */
+  node?: string;
 }
 
 /** What this process says of the run under way. */
@@ -20,6 +22,7 @@ class Ended extends Error {}
 
 const leave = process.exit.bind(process);
 const noInput = process.stdin;
+const realNode = process.execPath;
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 let runs = 0;
 let isBusy = false;
@@ -66,12 +69,13 @@ function inputOf(text: string) {
   return { fd, stream: Object.assign(createReadStream(file, { fd, autoClose: false }), { fd }) };
 }
 
-async function run({ main, args, cwd, env, input, terminal = false }: WarmRun): Promise<void> {
+async function run({ main, args, cwd, env, input, terminal = false, node = realNode }: WarmRun): Promise<void> {
   isBusy = true;
   process.chdir(cwd);
   for (const name of Object.keys(process.env)) if (!(name in env)) delete process.env[name];
   Object.assign(process.env, env);
-  process.argv = [process.execPath, main, ...args];
+  process.execPath = node;
+  process.argv = [node, main, ...args];
   process.exitCode = undefined;
   for (const stream of [process.stdout, process.stderr]) stream.isTTY = terminal;
   const given = input === undefined ? undefined : inputOf(input);

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ThreadId } from '../../src/core/ids.ts';
+import type { Clock } from '../../src/core/ports.ts';
 import type { Thread } from '../../src/core/thread.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
@@ -14,7 +15,7 @@ export interface SqlitePlace {
   file: string;
   /** What the stores warned of. */
   warnings: string[];
-  open(options?: { program?: string }): Store;
+  open(options?: { program?: string; clock?: Clock }): Store;
   dispose(): Promise<void>;
 }
 

@@ -1,65 +1,63 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { systemEnvironment } from '../../src/app/system-environment.ts';
 import { createSqliteStore } from '../../src/storage/sqlite/sqlite.ts';
 import type { Store } from '../../src/storage/store.ts';
-import { createThreads, type Threads } from '../../src/threads/threads.ts';
+import { createThreads } from '../../src/threads/threads.ts';
 import { turnOf } from '../contracts/store-fixtures.ts';
 import { startRedis } from '../support/redis-server.ts';
 import { redisStore } from '../support/redis-store.ts';
-import { type SqliteProcess, startSqliteProcess } from '../support/sqlite-process.ts';
-import { type TempProject, tempProject } from '../support/temp-project.ts';
+import { startSqliteProcess } from '../support/sqlite-process.ts';
+import { tempProject } from '../support/temp-project.ts';
 
 const { clock, random } = systemEnvironment();
 const place = { owner: 'local', workspace: '' };
 const { signal } = new AbortController();
 
-let folder: TempProject;
-let store: Store;
-let threads: Threads;
-let other: SqliteProcess | undefined;
-let closers: (() => Promise<unknown>)[];
+interface Place {
+  store: Store;
+  /** As a process takes it that works on the same threads. */
+  address: string;
+  close(): Promise<unknown>;
+}
 
-const stores = {
-  async sqlite() {
-    const file = join(folder.root, 'threads.sqlite');
-    store = createSqliteStore({ file, clock, onWarning: () => undefined });
-    return file;
+const places = {
+  async sqlite(): Promise<Place> {
+    const folder = await tempProject();
+    const address = join(folder.root, 'threads.sqlite');
+    const store = createSqliteStore({ file: address, clock, onWarning: () => undefined });
+    return { store, address, close: () => folder.dispose() };
   },
-  async redis() {
+  async redis(): Promise<Place> {
     const server = await startRedis();
-    closers.push(() => server.dispose());
     const prefix = `${randomUUID()}:`;
-    store = redisStore(server.url, { prefix });
-    return `${server.url}#${prefix}`;
+    const address = `${server.url}#${prefix}`;
+    return { store: redisStore(server.url, { prefix }), address, close: () => server.dispose() };
   },
 };
 
-beforeEach(async () => {
-  [closers, other] = [[], undefined];
-  folder = await tempProject();
-});
-
-afterEach(async () => {
-  other?.child.kill('SIGKILL');
-  await other?.ended;
-  await store.close();
-  for (const close of closers) await close();
-  await folder.dispose();
-});
-
-describe.each(['sqlite', 'redis'] as const)('a thread on %s whose holder is stopped', kind => {
-  it('is taken over after one wait, and the holder that continues can not write over it', async () => {
-    const address = await stores[kind]();
-    threads = createThreads({ store, clock, random, emit: () => undefined });
+// Each waits for ten seconds.
+describe.concurrent.each(['sqlite', 'redis'] as const)('a thread on %s whose holder is stopped', kind => {
+  it('is taken over after one wait, and the holder that continues can not write over it', async ({
+    onTestFinished,
+  }) => {
+    const { store, address, close } = await places[kind]();
+    onTestFinished(async () => {
+      await store.close();
+      await close();
+    });
+    const threads = createThreads({ store, clock, random, emit: () => undefined });
     const opening = threads.newExchange();
     const { id } = await threads.add(threads.start(place, 'chat'), opening, {
       turns: [turnOf(1, { exchange: opening }), turnOf(2, { exchange: opening })],
       status: 'done',
     });
     const stopped = startSqliteProcess('work', address, id);
-    other = stopped;
+    onTestFinished(async () => {
+      stopped.child.kill('SIGKILL');
+      await stopped.ended;
+    });
     await stopped.said(line => line === 'working');
     stopped.child.kill('SIGSTOP');
 

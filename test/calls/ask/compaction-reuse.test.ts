@@ -22,7 +22,9 @@ afterAll(async () => {
 /** A thread of 60 questions; the part of each prompt that began the next one. */
 async function reuse(window: number): Promise<{ compactions: number; part: number }> {
   const custom = { CUSTOM_API_URL: vendor.url, CUSTOM_API_KEY: 'test-key', CUSTOM_MODEL_NAME: 'any' };
-  const env = { ...custom, CUSTOM_CONTEXT_WINDOW: String(window), DEFAULT_MODEL: 'custom:any' };
+  const model = { CUSTOM_CONTEXT_WINDOW: String(window), DEFAULT_MODEL: 'custom:any' };
+  // What is sent does not depend on where turns are kept.
+  const env = { ...custom, ...model, POLYLOGUE_STORE: 'memory' };
   const polylogue: TestProduct = await testProduct({ root: project.root, env });
   let thread: string | undefined;
   let [before, all, kept, compactions] = ['', 0, 0, 0];

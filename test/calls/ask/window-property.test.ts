@@ -22,7 +22,7 @@ function textMaker(seed: number) {
 }
 
 const windows = [8_000, 200_000, 1_000_000];
-const rounds = 3;
+const rounds = 2;
 
 describe.each(windows)('with a window of %i tokens', window => {
   let vendor: FakeVendor;

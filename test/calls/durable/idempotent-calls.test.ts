@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { databaseSize } from '../../../bench/measure/database-size.ts';
+import type { Clock } from '../../../src/core/ports.ts';
 import type { ToolReply, ToolRequest } from '../../../src/core/tool-host.ts';
 import { aheadBy, realClock } from '../../support/clock.ts';
 import { type GitRepository, gitRepository } from '../../support/git-repository.ts';
@@ -17,10 +18,21 @@ let project: TempProject;
 let products: TestProduct[];
 let polylogue: TestProduct;
 
-async function start(env: Record<string, string> = {}, home?: string): Promise<TestProduct> {
+/** Clients that wait for a second lose their patience after a tenth of that. */
+function impatience(): Clock {
+  const real = realClock();
+  return { ...real, after: (ms, run) => real.after(ms === 1_000 ? 100 : ms, run) };
+}
+
+/** With a patience of a second, of which a tenth passes. */
+const startImpatient = (env: Record<string, string> = {}) =>
+  start({ CALL_PATIENCE_SECONDS: '1', ...env }, undefined, impatience());
+
+async function start(env: Record<string, string> = {}, home?: string, clock?: Clock): Promise<TestProduct> {
   const settings = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', DETACHED_GRACE_SECONDS: '20' };
   const place: Record<string, string> = home === undefined ? {} : { POLYLOGUE_HOME: home };
-  const product = await testProduct({ root: project.root, env: { ...settings, ...place, ...env } });
+  const all = { ...settings, ...place, ...env };
+  const product = await testProduct({ root: project.root, env: all, ...(clock && { clock }) });
   products.push(product);
   return product;
 }
@@ -141,7 +153,7 @@ describe('the same call after its reply was lost', () => {
   });
 
   it('joins the call while its vendor thinks, and keeps it alive', async () => {
-    vendor.script({ answer: 'A hinge.', delayMs: 600 });
+    vendor.script({ answer: 'A hinge.', delayMs: 300 });
     const first = send(question);
     await asked(1);
     first.lose();
@@ -169,7 +181,7 @@ describe('the same call after its reply was lost', () => {
   });
 
   it('waits for a call that another process goes on with', async () => {
-    vendor.script({ answer: 'A hinge.', delayMs: 1_000 });
+    vendor.script({ answer: 'A hinge.', delayMs: 600 });
     const other = await start({}, polylogue.home);
     const first = send(question);
     await asked(1);
@@ -185,7 +197,7 @@ describe('the same call after its reply was lost', () => {
   });
 
   it('waits for it, too, where its caller was gone before it was recorded', async () => {
-    vendor.script({ answer: 'A hinge.', delayMs: 1_000 }, { answer: 'A hole.' });
+    vendor.script({ answer: 'A hinge.', delayMs: 600 }, { answer: 'A hole.' });
     const other = await start({}, polylogue.home);
     send(question).lose();
     await asked(1);
@@ -264,7 +276,7 @@ describe('the same call after its reply was lost', () => {
   });
 
   it('is told of the job that the first one became, until it heard of it', async () => {
-    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    polylogue = await startImpatient();
     const { promise, resolve } = Promise.withResolvers<void>();
     vendor.script({ answer: 'At last.', when: promise }, { answer: 'Another.', when: promise });
     const { job_id } = await send(question, { detach: 'job' }).reply;
@@ -472,7 +484,7 @@ describe('a call that nobody comes for', () => {
 
   it('is ended with its connection where nothing is paid for', async () => {
     vendor.script({ fault: 'hang_after_headers' });
-    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    polylogue = await startImpatient();
     const { job_id } = await delivered(question, { detach: 'job' });
     const waiting = send({ job_id, wait_ms: 60_000 }, { tool: 'job' });
     waiting.lose();
@@ -497,7 +509,7 @@ describe('a call that came to nothing with its server', () => {
     ['a job whose id did not arrive', { detach: 'job' }],
     ['a call of a program that is known', { client: 'host 1' }],
   ] as const)('is told to be interrupted once, and then asked anew: %s', async (_what, options) => {
-    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    polylogue = await startImpatient();
     const from = await ended(options);
     const again = { ...options, from, detach: undefined };
     expect(await delivered(question, again)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
@@ -510,7 +522,7 @@ describe('a call that came to nothing with its server', () => {
     ['one that is known, after one that was not', {}, { client: 'host 2' }],
     ['another one, of a job', { client: 'host 1', detach: 'job' }, { client: 'host 2' }],
   ] as const)('is asked anew at once by another program: %s', async (_what, options, other) => {
-    polylogue = await start({ CALL_PATIENCE_SECONDS: '1' });
+    polylogue = await startImpatient();
     const from = await ended(options);
     expect(await delivered(question, { ...other, from })).toMatchObject({ isError: false, content: 'Two.' });
     expect(vendor.requests).toHaveLength(2);

@@ -79,14 +79,21 @@ async function outcomeOf(job_id: string): Promise<Document> {
 }
 
 const slow = (delayMs: number) => ({ answer: 'At last.', delayMs });
+/** An answer that comes when a test lets it. */
+function held() {
+  const { promise: when, resolve: release } = Promise.withResolvers<void>();
+  return { step: { answer: 'At last.', when }, release };
+}
 const hangs = { fault: 'hang_after_headers' } as const;
 
 describe('a call that outlasts the patience of its client', () => {
   it('answers that it goes on, and the job has the very reply', async () => {
-    vendor.script(slow(1_000));
+    const { step, release } = held();
+    vendor.script(step);
     const running = await outlasted('Take your time.');
     expect(running).toMatchObject({ status: 'running', tool_name: 'chat', isError: false });
     expect(running.stage).toBe('asking openai:gpt-5-mini');
+    release();
     const reply = await outcomeOf(running.job_id);
     expect(reply).toMatchObject({ status: 'continuation_available', content: 'At last.', isError: false });
     expect(reply.metadata.tool_name).toBe('chat');
@@ -141,10 +148,12 @@ describe('a call that outlasts the patience of its client', () => {
   });
 
   it('tells progress to its client, and to nobody once he was told that it goes on', async () => {
-    vendor.script(slow(1_000));
+    const { step, release } = held();
+    vendor.script(step);
     const heard: string[] = [];
     const { job_id } = await outlasted('Slow.', { onProgress: ({ message }) => heard.push(message) });
     expect(heard).toEqual(['reading files', 'asking openai:gpt-5-mini']);
+    release();
     await outcomeOf(job_id);
     expect(heard).toHaveLength(2);
   });
@@ -190,8 +199,10 @@ describe('a job', () => {
   });
 
   it('is interrupted when the server ends before it, and its reply outlasts the server when not', async () => {
-    vendor.script(slow(1_000));
+    const { step, release } = held();
+    vendor.script(step);
     const done = await outlasted('Slow.');
+    release();
     const reply = await outcomeOf(done.job_id);
     vendor.script(hangs);
     const lost = await outlasted('Hang.');

@@ -1,21 +1,42 @@
 import { randomBytes } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { createSqliteStore } from '../../../src/storage/sqlite/sqlite.ts';
 import { threadWith } from '../../contracts/store-fixtures.ts';
 import { realClock } from '../../support/clock.ts';
 import { vendorEnv } from '../../support/product.ts';
 import { freePort, startRedis } from '../../support/redis-server.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startAnthropic } from '../../support/vendors/start-anthropic.ts';
 import { startMoonshot } from '../../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
-import { runProgram } from '../run-program.ts';
+import { type RunOptions, runProgram } from '../run-program.ts';
 
 let project: TempProject;
+let standIns: TempProject;
+let silent: FakeVendor;
+/** A run that waits for a silent server, meanwhile other tests run. */
+let withSilent: ReturnType<typeof doctor>;
+
+/** Greets as a server does: two starts of the real one are most of the work of a run. A run in a process of its own makes them. */
+const greets = `#!/bin/sh\nread -r hello; echo '{"jsonrpc":"2.0","id":1,"result":{}}'; read -r more\n`;
+
+beforeAll(async () => {
+  standIns = await tempProject({ node: greets });
+  await chmod(standIns.path('node'), 0o755);
+  silent = await startOpenAi();
+  silent.byDefault({ fault: 'hang_before_headers', on: 'models' });
+  withSilent = doctor(vendorEnv({ openai: silent.url }), [], { cwd: standIns.root, ownProcess: true });
+});
+
+afterAll(async () => {
+  await withSilent;
+  await Promise.all([silent.close(), standIns.dispose()]);
+});
 
 beforeEach(async () => {
   project = await tempProject();
@@ -30,11 +51,10 @@ interface Finding {
   next?: string;
 }
 
-async function doctor(env: Record<string, string>, args: string[] = []) {
-  const run = await runProgram(['doctor', '--json', ...args], {
-    cwd: project.root,
-    env: { PROJECT_ROOT: project.root, ...env },
-  });
+async function doctor(env: Record<string, string>, args: string[] = [], options: Partial<RunOptions> = {}) {
+  const { cwd = project.root, ...more } = options;
+  const place = { cwd, env: { PROJECT_ROOT: cwd, ...env } };
+  const run = await runProgram(['doctor', '--json', ...args], { ...place, node: standIns.path('node'), ...more });
   const findings: Finding[] = JSON.parse(run.out).findings;
   return { ...run, findings, find: (what: string) => findings.find(finding => finding.what === what) };
 }
@@ -55,7 +75,8 @@ const withTable = (title: string, sql: string) => async (home: string) => {
 describe('polylogue doctor', () => {
   it('finds all in order with a key that works, and shows no key', async () => {
     const vendor = await startOpenAi({ models: [{ id: 'gpt-5' }] });
-    const { code, out, find, findings } = await doctor(vendorEnv({ openai: vendor.url }));
+    const alone = { ownProcess: true };
+    const { code, out, find, findings } = await doctor(vendorEnv({ openai: vendor.url }), [], alone);
     await vendor.close();
     expect(code).toBe(0);
     expect(findings.filter(({ state }) => state === 'fail')).toEqual([]);
@@ -266,10 +287,7 @@ describe('polylogue doctor', () => {
   });
 
   it('gives up on a silent server after five seconds', async () => {
-    const vendor = await startOpenAi();
-    vendor.byDefault({ fault: 'hang_before_headers', on: 'models' });
-    const { code, find } = await doctor(vendorEnv({ openai: vendor.url }));
-    await vendor.close();
+    const { code, find } = await withSilent;
     expect(code).toBe(1);
     expect(find('OpenAI')).toMatchObject({
       text: 'no response within 5 s',

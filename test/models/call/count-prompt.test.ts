@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import type { AppEvent } from '../../../src/core/events.ts';
 import type { Message } from '../../../src/core/message.ts';
 import type { ModelInfo } from '../../../src/core/model.ts';
@@ -18,12 +18,6 @@ import { startGoogle } from '../../support/vendors/start-google.ts';
 import { startMoonshot } from '../../support/vendors/start-moonshot.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 import { modelInfo } from '../scripted-model.ts';
-
-let vendor: FakeVendor | undefined;
-afterEach(async () => {
-  await vendor?.close();
-  vendor = undefined;
-});
 
 const messages: Message[] = [
   { role: 'system', section: 'preamble', parts: [{ type: 'text', text: 'You are careful.' }], cacheMark: true },
@@ -47,13 +41,19 @@ const gemini = modelInfo({ provider: 'google', id: 'gemini-2.5-pro', input: ['te
 
 type Start = (options?: FakeVendorOptions) => Promise<FakeVendor>;
 
-async function counting(definition: ProviderDefinition, start: Start, more: { signal?: AbortSignal } = {}) {
+interface Circumstances {
+  signal?: AbortSignal;
+  /** `onTestFinished` of a test that runs at the same time as others. */
+  whenFinished?: (end: () => Promise<void>) => unknown;
+}
+
+async function counting(definition: ProviderDefinition, start: Start, more: Circumstances = {}) {
+  const { signal = new AbortController().signal, whenFinished = onTestFinished } = more;
   const running = await start();
-  vendor = running;
+  whenFinished(() => running.close());
   const events: AppEvent[] = [];
   const connection = createConnections([definition], { [definition.id]: { apiKey: 'test-key', baseUrl: running.url } });
   const count = createCountPrompt(connection, event => events.push(event));
-  const { signal = new AbortController().signal } = more;
   return {
     running,
     events,
@@ -78,10 +78,22 @@ it('is asked of Kimi at its own counter, for the messages that would be sent', a
   expect(events).toEqual([]);
 });
 
-describe.each([
+const counters = [
   ['Anthropic', anthropic, startAnthropic, claude, '/v1/messages/count_tokens'],
   ['Gemini', google, startGoogle, gemini, '/v1beta/models/gemini-2.5-pro:countTokens'],
-] as const)('the count of %s', (_name, definition, start, model, path) => {
+] as const;
+
+it.concurrent.for(counters)(
+  'the count of %s is left to the estimate where it does not come in time, and the log says so',
+  async ([, definition, start, model], { onTestFinished: whenFinished }) => {
+    const { running, count, events } = await counting(definition, start, { whenFinished });
+    running.script({ on: 'count', fault: 'hang_before_headers' });
+    expect(await count(model)).toBeUndefined();
+    expect(events).toMatchObject([{ message: expect.stringMatching(/: no answer within 5 s$/) }]);
+  },
+);
+
+describe.each(counters)('the count of %s', (_name, definition, start, model, path) => {
   it('is asked for the very prompt that would be sent, at the documented address', async () => {
     const { running, count, events } = await counting(definition, start);
     const tokens = await count(model);
@@ -110,16 +122,9 @@ describe.each([
     expect(await count(model)).toBeUndefined();
   });
 
-  it('is left to the estimate where it does not come in time, and the log says so', async () => {
-    const { running, count, events } = await counting(definition, start);
-    running.script({ on: 'count', fault: 'hang_before_headers' });
-    expect(await count(model)).toBeUndefined();
-    expect(events).toMatchObject([{ message: expect.stringMatching(/: no answer within 5 s$/) }]);
-  });
-
   it('ends with the call', async () => {
     const caller = new AbortController();
-    const { running, count } = await counting(definition, start, caller);
+    const { running, count } = await counting(definition, start, { signal: caller.signal });
     running.script({ on: 'count', fault: 'hang_before_headers' });
     const pending = count(model).catch(error => error);
     await expect.poll(() => running.requests.length).toBe(1);
@@ -145,7 +150,7 @@ describe('in a call', () => {
   async function ask(text: string, window: number, count: 'told' | 'failing') {
     const project = await tempProject({ 'dense.txt': text, 'models.json': modelsFile(window) });
     const running = await startAnthropic();
-    vendor = running;
+    onTestFinished(() => running.close());
     if (count === 'failing') running.script(...Array(9).fill({ on: 'count', fault: 'status', status: 500 }));
     const env = {
       ...vendorEnv({ anthropic: running.url }),

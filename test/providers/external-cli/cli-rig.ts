@@ -1,10 +1,11 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, onTestFinished } from 'vitest';
+import { onTestFinished } from 'vitest';
 import type { ProgressUpdate } from '../../../src/core/tool-host.ts';
 import { type CallOptions, type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type StandIn, type StandInCall, type StandInStep, standIn } from '../../support/stand-in-cli.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 export interface CliRig {
   project: TempProject;
@@ -30,6 +31,8 @@ export interface CliRigOptions {
   env?: Record<string, string>;
   programEnv?: Record<string, string>;
   root?: Record<string, string>;
+  /** `onTestFinished` of a test that runs at the same time as others. */
+  whenFinished?: (end: () => Promise<void>) => unknown;
 }
 
 /** The product with scripted CLIs, until the test ends. Configuration lets them see their script; nothing else is changed. */
@@ -40,6 +43,7 @@ export async function cliRig({
   env = {},
   programEnv = {},
   root = {},
+  whenFinished = onTestFinished,
 }: CliRigOptions): Promise<CliRig> {
   const project = await tempProject(root);
   const program = await standIn(...clis);
@@ -54,7 +58,7 @@ export async function cliRig({
     env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
     childEnv: { ...program.env, ...programEnv },
   });
-  onTestFinished(async () => {
+  whenFinished(async () => {
     await polylogue.close();
     await program.dispose();
     await project.dispose();
@@ -70,7 +74,12 @@ export async function cliRig({
     script: program.script,
     left: program.left,
     nothingLeft: async () => {
-      await expect.poll(() => program.left(), { interval: 50 }).toEqual([]);
+      let left: string[] = [];
+      const isNone = async () => {
+        left = await program.left();
+        return left.length === 0;
+      };
+      await waitUntil('nothing was left of what was started', isNone, { everyMs: 50, known: () => left.join('\n') });
     },
   };
 }

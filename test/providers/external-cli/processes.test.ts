@@ -9,9 +9,12 @@ async function running(rig: CliRig, count: number): Promise<void> {
   await vi.waitFor(async () => expect((await rig.left()).length).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
 }
 
-describe('the processes of a CLI', () => {
-  it('are all ended when the call is cancelled, those that ignore it and those in sessions of their own too', async () => {
-    const rig = await cliRig({ clis: ['gemini'], steps: [...family, { deaf: true, hang: true }] });
+// They wait for processes that end, or do not.
+describe.concurrent('the processes of a CLI', () => {
+  it('are all ended when the call is cancelled, those that ignore it and those in sessions of their own too', async ({
+    onTestFinished: whenFinished,
+  }) => {
+    const rig = await cliRig({ whenFinished, clis: ['gemini'], steps: [...family, { deaf: true, hang: true }] });
     const cancel = new AbortController();
     const call = rig.call({ prompt: 'Hang' }, { signal: cancel.signal });
     await running(rig, 4);
@@ -20,11 +23,12 @@ describe('the processes of a CLI', () => {
     await rig.nothingLeft();
   });
 
-  it('are all ended when the time is up, and the error says so', async () => {
+  it('are all ended when the time is up, and the error says so', async ({ onTestFinished: whenFinished }) => {
     const rig = await cliRig({
+      whenFinished,
       clis: ['gemini'],
       steps: [...family, { hang: true }],
-      env: { CLI_TIMEOUT_SECONDS: '1' },
+      env: { CLI_TIMEOUT_SECONDS: '2' },
     });
     const reply = await rig.call({ prompt: 'Hang' });
     expect(reply.error).toMatchObject({ class: 'timeout', retryable: false, provider: 'cli', model: 'gemini' });
@@ -32,25 +36,26 @@ describe('the processes of a CLI', () => {
     await rig.nothingLeft();
   });
 
-  it('have the time limit of their own file', async () => {
+  it('have the time limit of their own file', async ({ onTestFinished: whenFinished }) => {
     const file = { timeout_seconds: 1 };
-    const rig = await cliRig({ clis: ['gemini'], steps: [{ hang: true }], files: { gemini: file } });
+    const rig = await cliRig({ whenFinished, clis: ['gemini'], steps: [{ hang: true }], files: { gemini: file } });
     expect((await rig.call({ prompt: 'Hang' })).error).toMatchObject({ class: 'timeout' });
     await rig.nothingLeft();
   });
 
-  it.each([
+  it.for<[string, StandInStep]>([
     ['ends', { code: 0 }],
     ['waits for what it started', {}],
-  ])('are ended with the answer, also where the CLI %s', async (_, last) => {
-    const rig = await cliRig({ clis: ['gemini'], steps: [...family, ...geminiAnswers('Done.'), last] });
+  ])('are ended with the answer, also where the CLI %s', async ([, last], { onTestFinished: whenFinished }) => {
+    const rig = await cliRig({ whenFinished, clis: ['gemini'], steps: [...family, ...geminiAnswers('Done.'), last] });
     const reply = await rig.call({ prompt: 'Start things' });
     expect(reply.content).toBe('Done.');
     expect(await rig.left()).toEqual([]);
   });
 
-  it('are all ended before the product is closed', async () => {
+  it('are all ended before the product is closed', async ({ onTestFinished: whenFinished }) => {
     const rig = await cliRig({
+      whenFinished,
       clis: ['gemini'],
       steps: [...family, { hang: true }],
       env: { DETACHED_GRACE_SECONDS: '0' },

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { storageError } from '../../../src/core/errors.ts';
 import { createReadiness } from '../../../src/server/daemon/daemon.ts';
-import { manualClock } from '../../support/clock.ts';
+import { aheadBy, manualClock, realClock } from '../../support/clock.ts';
 import { testDaemon } from '../../support/daemon.ts';
 import { startRedis } from '../../support/redis-server.ts';
 import { tempProject } from '../../support/temp-project.ts';
@@ -29,8 +29,15 @@ it('a store is looked at once in three seconds at the most, and what is wrong wi
 
 it('a Redis that can be read and takes no writes is not ready', async () => {
   const [server, project] = await Promise.all([startRedis(), tempProject()]);
-  const daemon = await testDaemon({ root: project.root, env: { POLYLOGUE_STORE: 'redis', REDIS_URL: server.url } });
-  const answer = async () => (await daemon.ask('/readyz')).status;
+  // Each time it is asked three seconds after it looked last.
+  let ahead = 0;
+  const clock = aheadBy(realClock(), () => ahead);
+  const env = { POLYLOGUE_STORE: 'redis', REDIS_URL: server.url };
+  const daemon = await testDaemon({ root: project.root, env, clock });
+  const answer = async () => {
+    ahead += 3_000;
+    return (await daemon.ask('/readyz')).status;
+  };
   expect(await answer()).toBe(200);
   await server.command('CONFIG', 'SET', 'maxmemory', '1');
   await expect.poll(answer, { timeout: 20_000, interval: 200 }).toBe(503);

@@ -7,7 +7,7 @@ import { startSqliteProcess } from '../../support/sqlite-process.ts';
 import { liveThread, type SqlitePlace, sqlitePlace } from '../../support/sqlite-temp.ts';
 
 /** More of them where somebody asks for it: scripts/torture.ts. */
-const rounds = Number(process.env.TORTURE_ROUNDS ?? 30);
+const rounds = Number(process.env.TORTURE_ROUNDS ?? 12);
 
 describe('a process that is killed while it writes', () => {
   let place: SqlitePlace;

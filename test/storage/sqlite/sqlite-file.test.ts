@@ -88,11 +88,14 @@ describe('the SQLite store', () => {
   });
 
   it('is read while another process keeps its lock, lists all, and says that a search may miss the newest', async () => {
-    const store = place.open();
+    const real = realClock();
+    // An index that is not up to date is waited for by a list or a search for two seconds, of which a tenth passes.
+    const clock = { ...real, after: (ms: number, run: () => void) => real.after(ms === 2_000 ? 200 : ms, run) };
+    const store = place.open({ clock });
     const { id } = await threadWith(store, ['a', 'b']);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(1);
     await threadWith(store, ['c']);
-    const third = place.open();
+    const third = place.open({ clock });
     await third.create(headOf({ owner: 'ann' }));
     const other = new DatabaseSync(place.file);
     other.exec('BEGIN IMMEDIATE');
@@ -103,7 +106,7 @@ describe('the SQLite store', () => {
       isChanged = true;
     });
     // A store that does nothing else, and some whose writers wait, one of which reads for the first time.
-    const second = place.open();
+    const second = place.open({ clock });
     for (const each of [second, third, store]) expect((await liveThread(each, id)).turns).toHaveLength(2);
     expect(await store.list({ owner: 'local', limit: 9, now: start })).toHaveLength(2);
     expect(place.warnings).toEqual([]);

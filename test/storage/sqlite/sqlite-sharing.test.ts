@@ -30,13 +30,13 @@ describe('a SQLite file that several processes use', () => {
     const store = place.open();
     const { id } = await threadWith(store, []);
     const names = Array.from({ length: 8 }, (_, index) => `process-${index}`);
-    const writers = names.map(name => run('append', place.file, id, '200', name));
+    const writers = names.map(name => run('append', place.file, id, '100', name));
     for (const writer of writers) expect(await writer.ended).toEqual({ code: 0, errors: '' });
     const { turns } = await liveThread(store, id);
-    expect(turns.map(turn => turn.seq)).toEqual(Array.from({ length: 1_600 }, (_, index) => index + 1));
+    expect(turns.map(turn => turn.seq)).toEqual(Array.from({ length: 800 }, (_, index) => index + 1));
     for (const [index, name] of names.entries()) {
       const own = turns.filter(turn => turn.content.startsWith(`${name} `));
-      expect(own.map(turn => turn.content)).toEqual(Array.from({ length: 200 }, (_, n) => `${name} ${n + 1}`));
+      expect(own.map(turn => turn.content)).toEqual(Array.from({ length: 100 }, (_, n) => `${name} ${n + 1}`));
       expect(writers[index]?.lines().map(Number)).toEqual(own.map(turn => turn.seq));
     }
   });
