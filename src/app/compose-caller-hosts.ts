@@ -25,9 +25,8 @@ export interface CallerPlace {
 }
 
 /**
- * The directories that a caller may read (absent: those of the process), as they really are, and his project, else `productRoot`.
- * Rejects with an `AppError` of kind `security` where the caller may not read what he declares. `warn` hears of what his client
- * lists in vain.
+ * The directories that a caller may read (absent: the process's), as they really are, and his project, else `productRoot`. Rejects with
+ * kind `security` where he may not read what he declares. `warn` hears of what his client lists in vain.
  */
 async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: string, warn: (message: string) => void) {
   const { config, files, fileContext } = shared;

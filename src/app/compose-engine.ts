@@ -107,9 +107,8 @@ export function composeActions(parts: ActionSources): ActionParts {
   const { values, models, services, files, meter, emit, clock } = parts;
   const { documents, web } = services;
   const { limits: rates, unknown } = derived.rateLimits(values);
-  for (const word of unknown) {
+  for (const word of unknown)
     emit({ type: 'warning', where: 'RATE_LIMITS', message: `"${word}" is not of the form tool=number.` });
-  }
   return {
     ...parts,
     models: { ...models, defaultModel: values.defaultModel },

@@ -183,9 +183,8 @@ function composeObservability(
 
 /** Node loads its client for HTTP with the first use of one of its classes; what fails here is told by the call that needs it. */
 async function inSlices(steps: readonly (() => Promise<unknown>)[]): Promise<void> {
-  for (const step of steps) {
+  for (const step of steps)
     await turn()
       .then(step)
       .catch(() => undefined);
-  }
 }

@@ -49,16 +49,14 @@ async function chosenStore({ file, redis, own, clock, random, emit }: StoreChoic
   if (own) return own({ clock, random, onWarning });
   if (redis) {
     const url = redisUrl(redis.url);
-    if (url === undefined) {
+    if (url === undefined)
       throw configError('REDIS_URL is not a valid Redis URL.', {
         next: 'Write it as redis://user:password@host:port/database, or rediss:// for TLS; signs in the password such as / # % are written as %2F %23 %25.',
       });
-    }
-    if (/[{}]/.test(redis.prefix)) {
+    if (/[{}]/.test(redis.prefix))
       throw configError('REDIS_PREFIX holds a brace, by which a Redis Cluster would put all keys into one place.', {
         next: 'Leave braces out of it.',
       });
-    }
     const { createRedisStore } = await import('../storage/redis/redis.ts');
     return createRedisStore({ ...redis, url, clock, random, onWarning });
   }

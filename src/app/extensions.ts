@@ -18,9 +18,8 @@ export interface Extensions {
 }
 
 /**
- * The modules that POLYLOGUE_EXTENSIONS names: absolute paths, paths from `home` that begin with a dot, or packages installed
- * below `home`. Each exports `tools`, `providers` or `stores`: lists of definitions, which come after those `given`. They run with all rights of
- * this process.
+ * The modules that POLYLOGUE_EXTENSIONS names: absolute paths, paths from `home` that begin with a dot, or packages below `home`. Each
+ * exports definitions, `tools`, `providers` or `stores`, which come after those `given`, and runs with all rights of this process.
  */
 export function loadExtensions(names: readonly string[], home: string, given: Extensions): Required<Extensions> {
   const found = names.map(name => {

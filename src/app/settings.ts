@@ -49,10 +49,7 @@ function tablesWith(extensions: Extensions): typeof tables {
   };
 }
 
-/**
- * Settings, with the modules loaded that POLYLOGUE_EXTENSIONS names: they bring settings of their own. `given` are extensions
- * that the program has at hand.
- */
+/** Settings, with those of the modules that POLYLOGUE_EXTENSIONS names; `given`: extensions that the program has at hand. */
 export async function loadAppConfig(sources: Omit<ConfigSources<typeof tables>, 'tables'>, given: Extensions = {}) {
   const { extensions, home, forceEnvOverride } = tables.app;
   // Read by itself: the other settings may be words that only an extension knows.
@@ -78,14 +75,12 @@ function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Ex
 function refuse(what: string, form: RegExp, names: readonly string[], taken: readonly string[]): void {
   const seen = new Set(taken);
   for (const name of names) {
-    if (typeof name !== 'string' || !form.test(name)) {
+    if (typeof name !== 'string' || !form.test(name))
       throw configError(`A ${what} from outside cannot be named "${String(name)}".`, {
         next: `Name it with small letters and digits, beginning with a letter: ${form.source}.`,
       });
-    }
-    if (seen.has(name)) {
+    if (seen.has(name))
       throw configError(`There is a ${what} "${name}" already.`, { next: `Give the ${what} another name.` });
-    }
     seen.add(name);
   }
 }

@@ -76,10 +76,7 @@ function readSystem(file: string): string | undefined {
 
 const thisMachine = ['localhost', '127.0.0.1', '[::1]'];
 
-/**
- * Sends what this process asks of the net through the configured proxy, and trusts the configured authorities. Node does
- * neither by itself for settings that come from a file, nor the first for those of the environment.
- */
+/** Uses the configured proxy and authorities: Node takes neither from settings in a file, nor a proxy from the environment. */
 export async function useProxy(
   { httpsProxy, httpProxy, noProxy = [], extraCaCerts }: AppConfig['values']['app'],
   alreadyTrusted: string | undefined,

@@ -21,21 +21,19 @@ export async function readPiped(input: NodeJS.ReadStream & { fd: number }): Prom
   for await (const chunk of input) {
     const bytes = Buffer.from(chunk);
     size += bytes.length;
-    if (size > maxBytes) {
+    if (size > maxBytes)
       throw inputError(`The input is larger than ${maxBytes} bytes.`, {
         next: 'Write it into a file of the project and name that file with --file.',
       });
-    }
     chunks.push(bytes);
   }
   const bytes = Buffer.concat(chunks);
   const text = decodeText(bytes);
   // What a program prints may hold NUL characters, which no file of text has.
-  if (text === undefined && decodeText(Buffer.from(bytes.filter(byte => byte !== 0))) === undefined) {
+  if (text === undefined && decodeText(Buffer.from(bytes.filter(byte => byte !== 0))) === undefined)
     throw inputError('The input is not text in UTF-8 or UTF-16.', {
       next: 'Convert it to UTF-8, or name a document of the project with --file.',
     });
-  }
   return text ?? bytes.toString('utf8');
 }
 
@@ -57,10 +55,7 @@ const maxFault = 4_000;
 /** What holds a key, by its name. */
 const secretName = /key|token|secret|passw/i;
 
-/**
- * A fault of this program, without keys: it is to be reported. Node would show the line of the built program that it is at, which
- * holds thousands of characters.
- */
+/** A fault of this program, without keys, to be reported. Node would show its line of the built program: thousands of characters. */
 function tellFault(error: unknown): number {
   const keys = Object.entries(process.env).flatMap(([name, value = '']) => (secretName.test(name) ? value : []));
   const told = (text: string, most: number) => cutMiddle(withoutKeys(text, keys), most);

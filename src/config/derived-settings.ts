@@ -115,10 +115,7 @@ export function storePlace(values: Pick<Values, StoreKey>, home: string): StoreP
   return { redis, isPrivate: homeProblem(home) !== undefined, name };
 }
 
-/**
- * Where traces go, and how; undefined where nobody wants them. The names are OpenTelemetry's, and set for other programs too: what
- * makes no sense here is told as `wrong`, and is no reason not to start.
- */
+/** Where traces go; undefined: nowhere. The names are OpenTelemetry's and set for others too: what makes no sense is told (`wrong`). */
 export function traceSettings(values: Values) {
   const { otelExporter = '', otelEndpoint, otelTracesEndpoint, otelProtocol = '' } = values;
   const exporters = otelExporter.toLowerCase().split(/[\s,]+/);
@@ -127,9 +124,8 @@ export function traceSettings(values: Values) {
   if (!isWanted || /^true$/i.test(values.otelDisabled ?? '')) return {};
   const collector = (otelEndpoint ?? 'http://localhost:4318').replace(/\/+$/, '');
   const url = otelTracesEndpoint ?? `${collector}/v1/traces`;
-  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
+  if (!/^https?:$/.test(URL.parse(url)?.protocol ?? ''))
     return { wrong: `No traces are sent: ${url} is no http address; set OTEL_EXPORTER_OTLP_ENDPOINT to one.` };
-  }
   if (/grpc/i.test(otelProtocol)) {
     const next = 'set OTEL_EXPORTER_OTLP_PROTOCOL to http/json and the endpoint to that of OTLP/HTTP (port 4318).';
     return { wrong: `No traces are sent: they go by HTTP alone; ${next}` };

@@ -44,10 +44,7 @@ const entrySchema = z.strictObject({
 });
 type Entry = z.infer<typeof entrySchema>;
 
-/**
- * The servers that `config.json` names, and what is secret of them: keys, and headers that look like one. An entry that can't be
- * used is left out, and the warning says why.
- */
+/** The servers that `config.json` names, and their secrets: keys, and headers that look like one. What can't be used is warned of. */
 export function readOwnEndpoints(sources: EndpointSources) {
   const { raw = [], warn } = sources;
   if (!Array.isArray(raw))

@@ -31,10 +31,7 @@ export type OptionValues<Table extends OptionTable> = {
 
 export type TableValues<Tables extends OptionTables> = { readonly [Id in keyof Tables]: OptionValues<Tables[Id]> };
 
-/**
- * Whether each table has its values. Their types are those that the tables promise: `parseValue` gives them to what is set, and
- * a test holds each default against its option.
- */
+/** Whether each table has its values, as `parseValue` gives them to what is set; a test holds each default against its option. */
 export const areValuesOf = <Tables extends OptionTables>(
   tables: Tables,
   values: unknown,

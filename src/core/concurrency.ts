@@ -32,30 +32,38 @@ export async function inParallel<Item, Result>(
 /** Lets callers of one key through one at a time, in the order they came. */
 export function createQueue() {
   const last = new Map<string, Promise<void>>();
-  return {
-    /** Resolves when it is this caller's turn; the result ends the turn. Rejects when the signal is aborted while waiting. */
-    async enter(key: string, signal?: AbortSignal, onWait?: () => void) {
-      throwIfAborted(signal);
-      const before = last.get(key);
-      const { promise: turn, resolve: end } = Promise.withResolvers<void>();
-      const mine = (before ?? Promise.resolve()).then(() => turn);
-      last.set(key, mine);
-      const leave = () => {
+
+  /** Resolves when it is this caller's turn; the result ends the turn. Rejects when the signal is aborted while waiting. */
+  async function enter(key: string, signal?: AbortSignal, onWait?: () => void) {
+    throwIfAborted(signal);
+    const before = last.get(key);
+    const { promise: turn, resolve: end } = Promise.withResolvers<void>();
+    const mine = (before ?? Promise.resolve()).then(() => turn);
+    last.set(key, mine);
+    const leave = () => {
+      end();
+      if (last.get(key) === mine) last.delete(key);
+    };
+    if (before) {
+      onWait?.();
+      try {
+        await (signal ? orAbort(before, signal) : before);
+      } catch {
+        // Who comes next still waits for those before.
         end();
-        if (last.get(key) === mine) last.delete(key);
-      };
-      if (before) {
-        onWait?.();
-        try {
-          await (signal ? orAbort(before, signal) : before);
-        } catch {
-          // Who comes next still waits for those before.
-          end();
-          void mine.then(leave);
-          throw abortError(signal);
-        }
+        void mine.then(leave);
+        throw abortError(signal);
       }
-      return leave;
+    }
+    return leave;
+  }
+
+  return {
+    enter,
+    /** Runs `work`, which is a turn. */
+    async run<Result>(key: string, work: () => Promise<Result>, signal?: AbortSignal, onWait?: () => void) {
+      const leave = await enter(key, signal, onWait);
+      return work().finally(leave);
     },
   };
 }

@@ -162,9 +162,8 @@ export function createExchangeLog({ folder, maxBytes, clock, secrets, onError }:
       lifted.push({ part, place });
       return place;
     });
-    for (const { part, place } of lifted) {
+    for (const { part, place } of lifted)
       place.shown = await (typeof part === 'string' ? textPart(part, at) : parts.keep(part, at));
-    }
     const fields = secrets.maskDeep({ ...note });
     return { at, fields: recordIn(fields), asIs: { payload: masked } };
   };
@@ -230,9 +229,8 @@ export function createExchangeReader(folder: string): ExchangeReader {
       for await (const lines of batches()) {
         const isWanted = (line: ExchangeLine) =>
           filtered.every(name => filter[name] === undefined || line[name] === filter[name]);
-        for (const line of lines.filter(isWanted).reverse()) {
+        for (const line of lines.filter(isWanted).reverse())
           found.set(line.exchange, [line, ...(found.get(line.exchange) ?? [])]);
-        }
         // An exchange may have begun in the file before.
         const newest = [...found.values()].slice(0, limit);
         if (newest.length === limit && newest.every(([first]) => first?.direction === 'out')) break;

@@ -9,10 +9,7 @@ import { createOpenCalls, isoTime, type OpenCall, type Sink } from './event-bus.
 /** Undefined for a file that is not there. */
 export const fileStateOf = (path: string): fs.Stats | undefined => fs.statSync(path, { throwIfNoEntry: false });
 
-/**
- * Moves `file` to `file.1`, the older ones one on, and drops what is over `keep`. One process does it at a time; whoever
- * finds another one at it goes on with the file as it is. Answers whether this one did.
- */
+/** Moves `file` to `file.1` and older ones on, up to `keep`, in one process at a time. Answers whether it was this one. */
 function rotateFile(file: string, keep: number, isFull: () => boolean): boolean {
   const lock = `${file}.lock`;
   if (!take(lock, file)) return false;
@@ -75,20 +72,14 @@ export interface LogRecord {
 
 const week = 7 * 24 * 3_600_000;
 
-/**
- * A file of JSON lines, `NAME.jsonl`, kept open and written at once: into the system's memory, which takes less than to leave
- * it to another thread. Several processes may write to one. `onRotated` runs after this one rotated it.
- */
+/** JSON lines in `NAME.jsonl`, kept open and written at once: that takes less than another thread. Several processes may write. */
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,
   onRotated: () => Promise<void> = async () => undefined,
 ) {
   const file = join(folder, `${name}.jsonl`);
-  /**
-   * When the file began, by its inode: a name may belong to another file by now. `at` in epoch milliseconds; undefined when its first
-   * line does not tell.
-   */
+  /** When the file of this inode began, in epoch milliseconds; undefined when its first line does not tell. */
   let begun: { inode: number; at: number | undefined } | undefined;
   let held: { handle: number; inode: number } | undefined;
   let lookedAt = 0;
@@ -119,10 +110,7 @@ export function createRotatingLog(
     file,
     /** The paths of it and of the rotated ones, the youngest first, whether they are there or not. */
     files: () => rotatedFiles(file, keep),
-    /**
-     * One JSON object a line: `ts`, then the records' own fields. Rejects when they can't be written: then they are lost. False:
-     * there were none.
-     */
+    /** One JSON object a line: `ts`, then a record's fields. Rejects when they can't be written, and are lost. False: none. */
     async append(records: readonly LogRecord[]): Promise<boolean> {
       const last = records.at(-1);
       if (!last) return false;
@@ -255,10 +243,7 @@ const refusals: readonly ErrorCode[] = ['SECURITY', 'LIMIT', 'TOOL_NOT_FOUND'];
 /** Why a file is kept from models; anything else (its size, its kind, no such file) is no decision about the caller. */
 const forbidden: readonly string[] = ['outside_roots', 'secret', 'not_regular'];
 
-/**
- * `audit.jsonl`: who called what, which files were read and written for it, and what was refused. A `begin` without a `call`
- * is a call whose process died.
- */
+/** `audit.jsonl`: who called what, files that were read and written, refusals. A `begin` without a `call`: its process died. */
 export function createAudit(rules: LogRules, clock: Pick<Clock, 'now'>): Sink {
   const unfinished = (call: OpenCall<undefined>) => auditLine(clock.now(), call, 'call', { status: 'unfinished' });
   return createCallLog('audit', rules, () => undefined, auditLines, unfinished);

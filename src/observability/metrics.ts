@@ -13,10 +13,7 @@ const maxSeries = 500;
 /** Upper bounds in seconds; calls take from milliseconds (an action) to half an hour (a model that thinks). */
 const buckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600, 1_800];
 
-/**
- * Metrics of this process, with names as Prometheus has them (`polylogue_calls_total`) and the names of their labels. One that is
- * registered again takes the place of the one before.
- */
+/** Metrics of this process by their Prometheus names (`polylogue_calls_total`); one that is registered again replaces the one before. */
 export function createRegistry() {
   const shown = new Map<string, () => string>();
   const show = (name: string, help: string, type: string, samples: () => readonly string[]) =>

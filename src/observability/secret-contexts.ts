@@ -71,9 +71,7 @@ function isCode(value: string): boolean {
 }
 
 /** A member of something, as code names it. */
-function isReference(value: string): boolean {
-  return /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/.test(value) && !/\d{2}/.test(value);
-}
+const isReference = (value: string): boolean => /^[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$/.test(value) && !/\d{2}/.test(value);
 
 /** How names of passwords and keys end, in any case: `password`, `DB_PASSWORD`, `dbPassword`, `api-key`. */
 const assigned =
@@ -97,18 +95,18 @@ interface Named {
 
 type Judge = (found: string, named: Named) => boolean;
 
-const bare: Judge = (found, { password }) => isBareLiteral(found, password);
-const asPair: Judge = (found, { password }) => isBareLiteral(found, password) || (password && isPlainWord(found));
-const asSetting: Judge = (found, { password }) => isSetting(found, password);
-const asOption: Judge = (found, { password }) => isOption(found, password);
+const asPair: Judge = (found, named) => isBareLiteral(found, named) || (named.password && isPlainWord(found));
+const isOption = (found: string, { password }: Pick<Named, 'password'>): boolean =>
+  !/^[-$(]|^\w+\.\w+\(/.test(found) && isLiteral(found, password, false);
 const asWritten: Judge = (found, named) =>
   /\s/.test(found)
     ? isPhrase(found, named)
     : !(named.sign !== '=' && label.test(found)) && isLiteral(found, named.password, named.sign !== ':');
 
-const asField: Judge = (found, { text, at, end, sign, password }) =>
-  (sign === '=' ? beginsField(text, at) : endsLine(text, end) && beginsLine(text, at)) &&
-  isBareLiteral(found, password);
+const asField: Judge = (found, named) =>
+  (named.sign === '='
+    ? beginsField(named.text, named.at)
+    : endsLine(named.text, named.end) && beginsLine(named.text, named.at)) && isBareLiteral(found, named);
 
 /** What follows a name and ends with the value, the last group; every quantifier is bounded. NAME: looked back at. */
 // biome-ignore format: a table has a row for each form
@@ -118,26 +116,26 @@ const forms = formsOf([
   [String.raw`TYPED?[ \t]{0,40}[:=][ \t]{0,40}\$?@\$?"((?:[^"\n]|""){4,128})(?="(?!"))`, (found, { password }) => isLiteral(found.replaceAll('""', '').replaceAll(' ', ''), password, true)],
   // In .env and .properties files, and in connection strings, which may be quoted as a whole; between semicolons any sign may stand.
   [String.raw`(?<sign>=|:[ \t]{1,4})([^\s"'\x60\\(){}<>[\],;&$|]{6,128})(?=[\s;&"'\x60\\]|$)`, asField],
-  [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, true) || isPlainWord(found) : !/^[$%{<[]|\$\{/.test(found))],
+  [String.raw`(?<=;[ \t]{0,4}(?:password|pwd))[ \t]{0,4}=[ \t]{0,4}(\{[^}\n]{3,128}\}|[^;"'\x60\s<>{}()][^;"'\x60\n<>{}()]{2,127})(?=[;"'\x60\\\n]|$)`, found => (/^[\w.]+$/.test(found) ? isBareLiteral(found, { password: true }) || isPlainWord(found) : !/^[$%{<[]|\$\{/.test(found))],
   // A whole line of an .ini, .properties or YAML file, or the line below in a YAML block.
-  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}((?:(?!\\{1,4}[nr])[^\s"'\x60]){4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|\\{1,4}[nr]|$))`, (found, named) => beginsLine(named.text, named.at) && (asSetting(found, named) || isWordOfSettings(found, named))],
+  [String.raw`["']?[ \t]{0,60}(?:[:=]|:[ \t]{0,9}[|>][+-]?[ \t]{0,9}\r?\n)[ \t+]{0,60}((?:(?!\\{1,4}[nr])[^\s"'\x60]){4,128})(?=[ \t]{0,60}(?:[#;]|\r?\n|\\{1,4}[nr]|$))`, (found, named) => beginsLine(named.text, named.at) && (isSetting(found, named) || isWordOfSettings(found, named))],
   // Told as two: in XML, JSON and YAML.
   [String.raw`QUOTE?(?:[\s,;+-]{1,60}|[^<>\n]{0,80}\s)QUOTE?(?:[a-z]{1,20}[_-]?)?valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE`, asPair],
-  [String.raw`(?<!\bfor=["'][\w-]{0,60}NAME)["']?[^<>\n]{0,60}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
-  [String.raw`</\w{1,20}>\s{0,60}<\w{1,20}>([^\s<>"'\x60]{6,128})(?=</)`, bare],
+  [String.raw`(?<!\bfor=["'][\w-]{0,60}NAME)["']?[^<>\n]{0,60}>([^\s<>"'\x60]{6,128})(?=</)`, isBareLiteral],
+  [String.raw`</\w{1,20}>\s{0,60}<\w{1,20}>([^\s<>"'\x60]{6,128})(?=</)`, isBareLiteral],
   // In the words of SQL, Gradle, Docker and Clojure, in calls that set something, in flow mappings, in .netrc.
-  [String.raw`[ \t]{1,4}'([^\s"'\x60\\]{6,128})(?=')`, asSetting],
-  [String.raw`(?<=[:(]NAME)[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, asSetting],
-  [String.raw`[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, (found, named) => beginsLine(named.text, named.at) && endsLine(named.text, named.end + 1) && asSetting(found, named)],
+  [String.raw`[ \t]{1,4}'([^\s"'\x60\\]{6,128})(?=')`, isSetting],
+  [String.raw`(?<=[:(]NAME)[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, isSetting],
+  [String.raw`[ \t]{1,4}"([^\s"'\x60\\]{6,128})(?=")`, (found, named) => beginsLine(named.text, named.at) && endsLine(named.text, named.end + 1) && isSetting(found, named)],
   // The default of a variable of Terraform.
   [String.raw`(?<=variable[ \t]{1,4}"[\w-]{0,60}NAME)"[ \t]{0,4}\{[^{}]{0,400}?default[ \t]{0,20}=[ \t]{0,4}"([^\s"\\]{4,128})(?=")`, (found, { password }) => isLiteral(found, password, true)],
   // In a sentence.
-  [String.raw`(?:[ \t]{1,2}(?:is|was|to|of))?(?:[ \t]{1,2}now)?:?[ \t]{1,2}["'\x60]?([^\s"'\x60<>(){}]{8,64}?)(?=["'\x60]?[.,;!?]?(?:\s|$))`, (found, named) => named.password && isStrong(found) && asSetting(found, named)],
-  [String.raw`(?<=\(\s{0,20}QUOTE[\w.-]{0,60}NAME)QUOTE\s{0,9},\s{0,9}QUOTE([^\s"'\x60\\]{6,128})(?=QUOTE)`, asSetting],
-  [String.raw`(?<=[{,][ \t]{0,9}[\w-]{0,60}NAME):[ \t]{1,9}VALUE(?=[ \t]{0,9}[,}])`, asSetting],
-  [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|set[ \t]{1,3}-[a-z]{1,6}|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, asSetting],
-  [String.raw`(?<=(?:\b(?:login|account|machine)\s{1,9}\S{1,100}|(?:^|\n)[+\- ]?)\s{0,9}password)[ \t]{1,9}([^\s"'\x60<>(){}]{4,128})(?=\s|$)`, asSetting],
-  [String.raw`(?<=-[a-z-]{0,40}NAME)(?:=|[ \t]{1,9}|["'],\s{0,9})["']?VALUE`, asOption],
+  [String.raw`(?:[ \t]{1,2}(?:is|was|to|of))?(?:[ \t]{1,2}now)?:?[ \t]{1,2}["'\x60]?([^\s"'\x60<>(){}]{8,64}?)(?=["'\x60]?[.,;!?]?(?:\s|$))`, (found, named) => named.password && isStrong(found) && isSetting(found, named)],
+  [String.raw`(?<=\(\s{0,20}QUOTE[\w.-]{0,60}NAME)QUOTE\s{0,9},\s{0,9}QUOTE([^\s"'\x60\\]{6,128})(?=QUOTE)`, isSetting],
+  [String.raw`(?<=[{,][ \t]{0,9}[\w-]{0,60}NAME):[ \t]{1,9}VALUE(?=[ \t]{0,9}[,}])`, isSetting],
+  [String.raw`(?<=\b(?:ENV|ARG|setenv|setx|set[ \t]{1,3}-[a-z]{1,6}|config set|configure set)[ \t]{1,9}[\w.-]{0,60}NAME)[ \t]{1,9}["']?VALUE`, isSetting],
+  [String.raw`(?<=(?:\b(?:login|account|machine)\s{1,9}\S{1,100}|(?:^|\n)[+\- ]?)\s{0,9}password)[ \t]{1,9}([^\s"'\x60<>(){}]{4,128})(?=\s|$)`, isSetting],
+  [String.raw`(?<=-[a-z-]{0,40}NAME)(?:=|[ \t]{1,9}|["'],\s{0,9})["']?VALUE`, isOption],
 ]);
 
 function formsOf(rows: readonly (readonly [source: string, accept: Judge])[]) {
@@ -181,16 +179,13 @@ function findAssigned(text: string): Span[] {
 const isStrong = (found: string): boolean =>
   hasLetterAndDigit(found) && (/[!#$%^&*+=?~@]/.test(found) || (/[a-z]/.test(found) && /[a-z\d][A-Z]/.test(found)));
 
-const isOption = (found: string, password: boolean): boolean =>
-  !/^[-$(]|^\w+\.\w+\(/.test(found) && isLiteral(found, password, false);
-
-const isPasswordOption = (found: string) => isOption(found, true);
-const isPasswordSetting = (found: string) => isSetting(found, true);
+const isPasswordOption = (found: string) => isOption(found, { password: true });
+const isPasswordSetting = (found: string) => isSetting(found, { password: true });
 
 /** Passwords without such a name: a pair with its value first, other words, programs' configuration and options. */
 // biome-ignore format: a table has a row for each form
 const findUnnamed = createFinder([
-  ['password', 'value', new RegExp(expanded(String.raw`valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE(?=QUOTE?[\s,;+-]{1,60}QUOTE?(?:[a-z]{1,20}[_-]?)?(?:name|key|id|type)QUOTE?\s{0,4}[:=]\s{0,4}QUOTE?[\w./-]{0,60}NAME)`), 'i'), found => isBareLiteral(found, true)],
+  ['password', 'value', new RegExp(expanded(String.raw`valueQUOTE?\s{0,4}[:=]\s{0,4}QUOTE?VALUE(?=QUOTE?[\s,;+-]{1,60}QUOTE?(?:[a-z]{1,20}[_-]?)?(?:name|key|id|type)QUOTE?\s{0,4}[:=]\s{0,4}QUOTE?[\w./-]{0,60}NAME)`), 'i'), found => isBareLiteral(found, { password: true })],
   ['password', 'identified|secured', /\b(?:identified|secured)[ \t]{1,4}by[ \t]{1,4}["']([^\s"'`\\]{6,128})(?=["'])/i, isPasswordSetting],
   ['password', 'requirepass|masterauth|rootpw|ldap_bind_pw|bindpw|smtp_pass|pass', /(?<=(?:^|\n)[+\- ]?)(?:requirepass|masterauth|rootpw|ldap_bind_pw|bindpw|smtp_pass|pass)[ \t]{1,9}["']?([^\s"'`<>{}\\,;()=:]{4,128})(?=["']?\s)/, isPasswordSetting],
   // A line of .pgpass.
@@ -273,7 +268,7 @@ function isPhrase(value: string, { text, at, end, password }: Named): boolean {
   return hasLetterAndDigit(value) && /^[A-Z_]{3,20}=["']/.test(text.slice(at, at + 22));
 }
 
-function isBareLiteral(value: string, password: boolean): boolean {
+function isBareLiteral(value: string, { password }: Pick<Named, 'password'>): boolean {
   // An access to a member, a number, a call or a type: code, not a setting.
   const isMember = /^[A-Za-z_]\w*\.[A-Za-z_]/.test(value) && !(value.length >= 12 && changeRate(value) >= 0.5);
   const isCode =
@@ -284,11 +279,11 @@ function isBareLiteral(value: string, password: boolean): boolean {
 }
 
 /** The rest of a line of settings: more signs than in code, and no identifier that code would have there. */
-function isSetting(value: string, password: boolean): boolean {
+function isSetting(value: string, named: Pick<Named, 'password'>): boolean {
   if (/[,;({[]$|^[([{|>&*!]|[\w\])]\(|=>|&&|\|\||^\w+\[\w+\]$/.test(value) || isIdentifier(value)) return false;
   const isSigned =
-    password && value.length >= 8 && /[A-Za-z][!@#%^~][A-Za-z\d]/.test(value) && isLiteral(value, true, false);
-  return isSigned || isBareLiteral(value, password);
+    named.password && value.length >= 8 && /[A-Za-z][!@#%^~][A-Za-z\d]/.test(value) && isLiteral(value, true, false);
+  return isSigned || isBareLiteral(value, named);
 }
 
 const isPlainWord = (value: string): boolean =>

@@ -232,20 +232,14 @@ function findKeys(text: string, find: Finder = () => []): Span[] {
   return runs.length === 0 ? bodies : [...bodies, ...findKeyLines(text, runs), ...findEncoded(text, runs, find)];
 }
 
-/**
- * A text is gone through as it stands, where it is base64 as what that stands for, and where it is read otherwise once more as it is
- * read: twice, because a colour may stand within an escape.
- */
+/** Goes through a text as it stands, as what its base64 stands for, and as it is read: twice, because a colour may stand in an escape. */
 function withReadable(finders: readonly Finder[]): readonly Finder[] {
   const find: Finder = text => [...foundBy(finders, text), ...findKeys(text)];
   const inReadable: Finder = once => [...find(once), ...findInReadable(once, find)];
   return [...finders, text => [...findKeys(text, find), ...findInReadable(text, inReadable)]];
 }
 
-/**
- * What stands in a text and is not read as it stands: control sequences of terminals (also where only their printable part is
- * left), characters without a form, and escapes of JSON, HTML and addresses for printable ASCII.
- */
+/** What is not read as it stands: terminals' control sequences (or rests), characters without a form, escapes of printable ASCII. */
 const unread = new RegExp(
   // What each begins with, first: most of a text is passed over by that.
   `(?=[\\x1b\\x9b\\x9d\\\\^[%&\\0-\\x08\\x0b\\x0c\\x0e-\\x1f\\x7f-\\x9f\\u00ad\\u034f-\\uffff])(?:${[
@@ -335,10 +329,7 @@ function keyFinder(keys: readonly string[]): Finder {
     );
 }
 
-/**
- * The key of the placeholders that stand for secrets, made on first use and kept in `home`: a secret gets the same
- * placeholder in every process, so that a thread's texts stay equal. Without a place to keep it, it is this process's own.
- */
+/** The key of placeholders, kept in `home`: a secret has the same one in every process, so that texts stay equal. Else our own. */
 export function maskKey(home: string | undefined, random: Random): string {
   const fresh = `${random.uuid()}${random.uuid()}`;
   if (home === undefined) return fresh;

@@ -30,10 +30,7 @@ export function joinSpans(spans: readonly Span[]): Span[] {
 /** A kind, what is looked for (words in any case, `|` between them; none: the pattern is searched for), and what must follow. */
 type Row = readonly [kind: string, words: string, pattern: RegExp, accept?: (secret: string) => boolean];
 
-/**
- * Goes through a text once and visits the places where one of many words stands, in any case. An expression with all of the
- * words takes ten times as long.
- */
+/** Visits the places where one of many words stands, in any case. An expression with all of the words takes ten times as long. */
 export function createScan<Entry>(words: readonly (readonly [word: string, entry: Entry])[]) {
   const slots = new Map<number, { codes: readonly number[]; entry: Entry }[]>();
   // Most of a text is passed over by this table alone, which a processor keeps near.
@@ -69,10 +66,7 @@ function standsAt(text: string, from: number, codes: readonly number[]): boolean
 /** A place in a table of 32,768 for three characters; others may share it. */
 const slotOf = (a: number, b: number, c: number): number => ((a << 10) ^ (b << 5) ^ c) & 0x7fff;
 
-/**
- * Finds by what stands around a secret. The secret is the first group, at the end of what is matched, or all of it with the
- * group `before`, which was looked back at.
- */
+/** Finds a secret by what is around it: the first group, at the end of the match, or all of it with a group `before` (looked back at). */
 export function createFinder(rows: readonly Row[], rank: number): (text: string) => Span[] {
   const rules = rows.map(([kind, words, { source, flags }, accept], index) => {
     const pattern = new RegExp(source, `${flags}${words === '' ? 'g' : 'y'}`);

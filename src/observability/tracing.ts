@@ -45,10 +45,7 @@ interface Notes {
   span?: Span;
 }
 
-/**
- * A span a call, as MCP servers tell of calls of tools, and below it one for each attempt at a model, by OpenTelemetry's
- * conventions for generative AI. They are made of events, so that nobody below knows of spans.
- */
+/** A span a call and one for each attempt at a model, as OpenTelemetry has them for MCP and AI; made of events, which know no spans. */
 async function recordCall(parts: SpanParts, { at, event }: RecentEvent, call: OpenCall<Notes>): Promise<void> {
   const { notes } = call;
   switch (event.type) {
@@ -169,8 +166,10 @@ function createSpanContent(mask: Mask) {
       note => note.provider === provider && note.model === model && recordIn(note.payload).attempt === attempt,
     );
     const taken = first ? notes.filter(({ exchange }) => exchange === first.exchange) : [];
-    const left = notes.filter(note => !taken.includes(note));
-    waiting.set(reqId, left);
+    waiting.set(
+      reqId,
+      notes.filter(note => !taken.includes(note)),
+    );
     return taken;
   };
 
@@ -235,10 +234,7 @@ const betweenExportsMs = 2_000;
 /** A process that ends waits no longer for a collector that is not there. */
 const exportMs = 3_000;
 
-/**
- * Loads OpenTelemetry. Nothing global is registered: a program that uses this one as a library keeps its own traces. `logExchange` is
- * given where spans hold texts.
- */
+/** Loads OpenTelemetry, and registers nothing: a program may have traces of its own. `logExchange` is given where spans hold texts. */
 export function openTraces(
   settings: TraceSettings,
   { mask, version, onError }: { mask: Mask; version: string; onError: OnError },

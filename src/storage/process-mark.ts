@@ -56,10 +56,7 @@ function placeOf(folder: string): string | undefined {
   }
 }
 
-/**
- * `state`: one letter; `Z` and `X` are processes that ended and are merely not collected yet. `started`: ticks since the boot, which
- * tell a process from a later one with the same number.
- */
+/** `state`: one letter; `Z` and `X` have ended. `started`: ticks since the boot, which tell a process from one with its number. */
 function processStat(folder: string, pid: string) {
   try {
     const text = readFileSync(`${folder}/${pid}/stat`, 'utf8');

@@ -44,11 +44,9 @@ export const sumOf = (row: SpendRow, other: SpendRow): SpendRow => ({
   ...((row.tries ?? other.tries) && { tries: addTries(row.tries ?? {}, other.tries ?? {}) }),
 });
 
-const fitsUnder = (usd: number, limit = Number.POSITIVE_INFINITY): boolean => usd <= limit + rounding;
-
 /** Whether what is asked for still fits under the limits, beside what is used already. */
-export const fits = ({ usd, dayLimit, threadLimit }: SpendHold, used: SpendUsed): boolean =>
-  fitsUnder(usd + used.day, dayLimit) && fitsUnder(usd + used.thread, threadLimit);
+export const fits = ({ usd, dayLimit = Infinity, threadLimit = Infinity }: SpendHold, used: SpendUsed): boolean =>
+  usd + used.day <= dayLimit + rounding && usd + used.thread <= threadLimit + rounding;
 
 /** What stays of a row whose thread is gone, a week later: the hours are not asked for any more. */
 export const withoutThread = ({ thread: _thread, tries: _tries, ...row }: SpendRow): SpendRow => row;
@@ -136,18 +134,16 @@ export function refuseTakenOver(id: ThreadId): never {
 /** Answers what the head becomes; throws when the change does not fit the thread as it is. */
 export function changedHead<Head extends Omit<ThreadHead, 'initialContext'>>(head: Head, change: ThreadChange): Head {
   const { id, seq, expiresAt, totals } = head;
-  if (expiresAt <= (change.now ?? change.updatedAt)) {
+  if (expiresAt <= (change.now ?? change.updatedAt))
     throw storageError('conflict', `Thread ${id} expired at ${new Date(expiresAt).toISOString()}.`, {
       next: notLiveNext,
     });
-  }
-  if (change.baseSeq !== seq) {
+  if (change.baseSeq !== seq)
     throw storageError('conflict', `Thread ${id} is at turn ${seq}, not ${change.baseSeq}: another call changed it.`, {
       retryable: true,
       next: 'Read the thread again and repeat the call.',
       data: { seq },
     });
-  }
   const turns = change.turns ?? [];
   const misplaced = turns.find((turn, index) => turn.seq !== seq + 1 + index);
   if (misplaced) throw bugError(`Turn ${misplaced.seq} does not follow turn ${seq} of thread ${id} without a gap.`);
@@ -171,10 +167,7 @@ export interface Origin
 /** What every change of a thread renews. Says again whose thread it is: whichever of the two rows is lost, the other knows. */
 export type HeadState = Omit<ThreadHead, 'initialContext'> & Pick<Origin, 'startSeq'>;
 
-/**
- * One row's content. It says by itself what it is and where it belongs, so that a row can be put back into its place when
- * nothing else of the file is left.
- */
+/** One row's content. It says where it belongs, so that a row can be put back when nothing else of the file is left. */
 export type StoredRecord =
   | { kind: 'origin'; origin: Origin }
   | { kind: 'head'; head: HeadState }

@@ -9,10 +9,7 @@ const countedChars = 200_000;
 /** Scripts that are written without spaces: each of their characters counts as a word. */
 const unspaced = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]/gu;
 
-/**
- * The words of a text, lower-case, without accents, one space between them. Every store searches in this form, so that all
- * of them find the same.
- */
+/** Words in lower case, without accents, one space between them: every store searches in this form, so that all find the same. */
 export const foldWords = (text: string): string =>
   text
     .normalize('NFKD')

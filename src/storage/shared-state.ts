@@ -38,10 +38,7 @@ export const createKeptText = (file: string, random: Random): KeptText => ({
 
 const maxTries = 200;
 
-/**
- * Shared state of all processes on one store, or of this one alone where the store is. Nothing is held here: each read sees what the last change of any process
- * left, and a change takes effect only on the value that it was made from.
- */
+/** State of all processes on a store, or of this one: reads see the last change, and a change needs the value it was made from. */
 export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFact'>, clock: Clock): SharedState {
   // Changes of one process to one key wait here instead of making each other try again.
   const queue = createQueue();
@@ -51,9 +48,8 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
     async list(prefix) {
       return new Map([...(await store.facts(prefix, clock.storeTime()))].map(([key, { value }]) => [key, value]));
     },
-    async change(key, ttlMs, change) {
-      const leave = await queue.enter(key);
-      try {
+    change: (key, ttlMs, change) =>
+      queue.run(key, async () => {
         for (let tries = 0; tries < maxTries; tries++) {
           const now = clock.storeTime();
           const before = await store.fact(key, now);
@@ -63,10 +59,7 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
           if (await store.swapFact(swap)) return value;
         }
         refuseContended(`The shared value ${key}`);
-      } finally {
-        leave();
-      }
-    },
+      }),
   };
 }
 

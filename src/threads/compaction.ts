@@ -18,7 +18,7 @@ export type Budget = ReturnType<typeof planBudget>;
 export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: BudgetRequest) {
   const answer = answerTokens({ window, maxOutput });
   const room = window - answer - reserved;
-  if (room < 0) {
+  if (room < 0)
     throw limitError(
       'tokens',
       `The request needs about ${reserved} tokens; the model has room for ${window - answer}.`,
@@ -27,7 +27,6 @@ export function planBudget({ window, maxOutput, reserved, maxPrompt = window }: 
         data: { window, answer, reserved },
       },
     );
-  }
   /** For history and files together. */
   const rest = Math.max(0, Math.min(room, maxPrompt - reserved));
   /** The most that history may take where new files need the rest; above it the thread is compacted. */
@@ -65,10 +64,7 @@ export function weightiest(lines: readonly string[], tokens: number, bonus: (lin
   return picked.sort((a, b) => a.index - b.index).map(({ line }) => line);
 }
 
-/**
- * A summary without a model: of each turn its first line and the lines that carry decisions, causes, paths and numbers, in
- * order, the newest exchanges in more detail. At most `budget` tokens.
- */
+/** In `budget` tokens, without a model: turns' first lines, and decisions, causes, paths and numbers; the newest ones in more detail. */
 export function extractiveSummary(turns: readonly StoredTurn[], budget: number): string {
   const files = filesLine(turns);
   let left = budget - estimateTokens(files);

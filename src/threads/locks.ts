@@ -30,14 +30,6 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) 
   const queue = createQueue();
   const warn = warnFrom(emit, 'thread lease');
 
-  async function take(id: string, { signal, onWait }: ExclusiveOptions): Promise<void> {
-    for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.storeTime())); tries++) {
-      if (tries === 0) onWait?.();
-      throwIfAborted(signal);
-      await clock.sleep(pollMs, signal);
-    }
-  }
-
   function keep(id: string): () => void {
     let stop = () => {};
     const renewLater = () => {
@@ -51,10 +43,13 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) 
     return () => stop();
   }
 
-  return async <Result>(id: string, options: ExclusiveOptions, work: () => Promise<Result>) => {
-    const leave = await queue.enter(id, options.signal, options.onWait);
-    try {
-      await take(id, options);
+  return <Result>(id: string, { signal, onWait }: ExclusiveOptions, work: () => Promise<Result>): Promise<Result> => {
+    const run = async () => {
+      for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.storeTime())); tries++) {
+        if (tries === 0) onWait?.();
+        throwIfAborted(signal);
+        await clock.sleep(pollMs, signal);
+      }
       const stop = keep(id);
       try {
         return await work();
@@ -63,8 +58,7 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) 
         // What is not given back lapses by itself, and what the work brought must not be lost for it.
         await store.release(id, holder).catch(warn);
       }
-    } finally {
-      leave();
-    }
+    };
+    return queue.run(id, run, signal, onWait);
   };
 }

@@ -259,10 +259,7 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       workflows: {},
     }),
 
-    /**
-     * Finds a thread by its id or `last` (the newest of the workspace). Throws INVALID_INPUT_FORMAT, THREAD_NOT_FOUND or
-     * THREAD_EXPIRED; another owner's thread is not found.
-     */
+    /** By its id, or `last` of the workspace. Throws INVALID_INPUT_FORMAT, THREAD_EXPIRED, or THREAD_NOT_FOUND, also for another owner's. */
     find: async (reference: string, place: ThreadScope): Promise<Thread> =>
       load(await idFor(store, reference, place, clock.now()), place.owner),
 
@@ -278,9 +275,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       await late.flush(thread.id);
       const current = await load(thread.id, thread.owner);
       const open = new Set(current.turns.filter(turn => turn.status === 'pending').map(turn => turn.exchange));
-      for (const id of open) {
+      for (const id of open)
         await store.commit(current.id, { ...touch(current), exchange: { id, status: 'interrupted' } });
-      }
       return open.size > 0 ? load(thread.id, thread.owner) : current;
     },
 
@@ -309,9 +305,8 @@ export function createThreads({ store, clock, random, emit, timeoutHours }: Thre
       const removed = await store.remove(id, clock.now());
       const now = clock.storeTime();
       for (const prefix of runPrefixes) {
-        for (const [key, { version }] of await store.facts(prefix + id, now)) {
+        for (const [key, { version }] of await store.facts(prefix + id, now))
           await store.swapFact({ key, version, expiresAt: now, now });
-        }
       }
       return removed;
     },

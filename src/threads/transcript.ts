@@ -14,10 +14,7 @@ export interface Selection {
   turns: StoredTurn[];
 }
 
-/**
- * Which turns stand in a prompt: all done ones, or those after the newest compaction that was made for this window class or
- * a larger one. Nothing is dropped between compactions, so that a prompt only ever grows at its end.
- */
+/** The done turns since the newest compaction for this window class or a larger one: until the next, a prompt grows only at its end. */
 export function selectTurns(thread: Thread, windowClass: number): Selection {
   const done = thread.turns.filter(turn => turn.status === 'done');
   const compaction = thread.compactions
@@ -75,10 +72,7 @@ export function asMessage(role: Message['role'], section: Message['section'], te
 const trimOf = (compaction: Compaction | undefined, turn: Turn): Trim | undefined =>
   compaction?.trims.find(trim => trim.seq === turn.seq);
 
-/**
- * A turn as text. An assistant's is its bare answer, since models imitate whatever heads their answers; who wrote it is
- * said at the top of the next user turn.
- */
+/** A turn as text: an assistant's is its bare answer, since models imitate headings; the next user turn begins with who wrote it. */
 export function renderTurn(turn: Turn, previous: Turn | undefined, blobs: Blobs, trim?: Trim): string {
   const content = trim?.chars === undefined ? turn.content : cutMiddle(turn.content, trim.chars);
   if (turn.role === 'assistant') return content;
@@ -152,10 +146,7 @@ export interface PromptFile extends Pick<FileRecord, 'path' | 'size' | 'mtimeMs'
   range?: LineRange;
 }
 
-/**
- * The files that need not be sent again, by path: those whose text (or text and diffs) stands in the selected turns. One
- * that a compaction or a trim took out is not among them, so it is embedded again when it is needed.
- */
+/** The files whose text (or text and diffs) stands in the selected turns, by path: they need not be sent again. */
 export function promptFiles(selection: Selection): Map<string, PromptFile> {
   const inPrompt = new Map<string, PromptFile>();
   for (const file of untrimmedFiles(selection)) apply(inPrompt, file);

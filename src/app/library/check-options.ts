@@ -178,10 +178,7 @@ export function checkSettings(settings: Readonly<Record<string, unknown>>, known
   }
 }
 
-/**
- * Refuses what a program without types may hand over: options that do not exist, and values that are none of theirs. `named`:
- * what comes as an argument of its own beside the options.
- */
+/** Refuses options that do not exist and values that are none of theirs; `named`: what comes as an argument of its own. */
 export function checkOptions(call: keyof typeof shapes, given: unknown, named?: Record<string, unknown>): void {
   const all = isRecord(given) ? Object.keys(shapes[call].shape).filter(key => key in given) : [];
   const misplaced = all.flatMap((field): FieldError[] => {

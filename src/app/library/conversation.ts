@@ -23,16 +23,7 @@ export interface Emitter {
 }
 
 export function createEmitter(onFailure: (error: unknown) => void): Emitter {
-  const listeners: { [Key in Name]: Set<(event: PolylogueEvents[Key]) => void> } = {
-    request: new Set(),
-    response: new Set(),
-    tool_call: new Set(),
-    tool_result: new Set(),
-    refresh: new Set(),
-    trim: new Set(),
-    cache: new Set(),
-    error: new Set(),
-  };
+  const listeners = new Set<{ name: Name; hear(event: PolylogueEvents[Name]): void }>();
   /** An async function is a listener too, and nobody waits for it. */
   async function notify<Event>(listener: ((event: Event) => unknown) | undefined, event: Event): Promise<void> {
     try {
@@ -43,14 +34,14 @@ export function createEmitter(onFailure: (error: unknown) => void): Emitter {
   }
   return {
     notify,
-    on(name, listener) {
-      // Of its own, so that a function may listen twice, and each time ends by itself.
-      const own: typeof listener = event => listener(event);
-      listeners[name].add(own);
-      return () => void listeners[name].delete(own);
+    on(name, hear) {
+      // A function may listen twice, and each time ends by itself.
+      const own = { name, hear };
+      listeners.add(own);
+      return () => void listeners.delete(own);
     },
     emit(name, event) {
-      for (const listener of [...listeners[name]]) void notify(listener, event);
+      for (const each of [...listeners]) if (each.name === name) void notify(each.hear, event);
     },
   };
 }
@@ -156,7 +147,7 @@ export function createSend(parts: SendParts, defaults: () => SendDefaults): Send
         tools: toolsOf(request, tell),
         localTools: (request.tools ?? []).filter(tool => typeof tool === 'string'),
         ...{ temperature, topP, maxOutputTokens, maxCostUsd },
-        limits: limitsOf(params),
+        limits: defined({ truncLimit: params.truncLimit, rounds: params.maxRounds }),
         onToolCall: onToolCall && (async call => checkAnswer.onToolCall(await onToolCall(call))),
         ...((heard || watch) && { onText }),
         onEvent(event) {
@@ -185,15 +176,13 @@ export const copyOf = <Given extends SendDefaults>(given: Given): Given => ({
 });
 
 /** What a request says counts before what holds for all, member by member (undefined says nothing); `system` and `params` are joined. */
-export function withDefaults<Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request {
-  return {
-    ...request,
-    ...defaults,
-    ...defined(request),
-    system: { ...defaults.system, ...defined(request?.system) },
-    params: { ...defaults.params, ...defined(request?.params) },
-  };
-}
+export const withDefaults = <Request extends SendDefaults>(defaults: SendDefaults, request: Request): Request => ({
+  ...request,
+  ...defaults,
+  ...defined(request),
+  system: { ...defaults.system, ...defined(request?.system) },
+  params: { ...defaults.params, ...defined(request?.params) },
+});
 
 /** The members that say something: undefined says nothing. */
 export const defined = (given: object | undefined) =>
@@ -254,10 +243,6 @@ const questionTool = (onQuestion: NonNullable<SendDefaults['onQuestion']>): Agen
     checkAnswer.onQuestion(await onQuestion({ question: textIn(question), options: textsIn(options), signal })),
 });
 
-function limitsOf({ truncLimit, maxRounds }: NonNullable<SendDefaults['params']>) {
-  return { ...(truncLimit !== undefined && { truncLimit }), ...(maxRounds !== undefined && { rounds: maxRounds }) };
-}
-
 function forward(emitter: Emitter, conversation: string, request: SendRequest, event: AgentEvent): void {
   emitter.emit(event.type, { ...event, conversation });
   if (event.type === 'response') {
@@ -301,8 +286,7 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
   const queue = createQueue();
 
   async function inTurn(own: Omit<SendRequest, 'history'>, watch?: Watch): Promise<SendResult> {
-    const leave = await queue.enter(id, validSignal(own));
-    try {
+    const run = async () => {
       const began = age;
       const result = await send(id, { ...withDefaults(defaults, own), history: turns }, watch, own);
       if (began === age) {
@@ -311,9 +295,8 @@ export function createConversation(send: SendIn, uuid: () => string, options: Co
         usage = addUsage(usage, result.usage);
       }
       return result;
-    } finally {
-      leave();
-    }
+    };
+    return queue.run(id, run, validSignal(own));
   }
   const requestOf = (given: string | Omit<SendRequest, 'history'>) =>
     typeof given === 'string' ? { message: given } : given;

@@ -237,7 +237,6 @@ function createLanguageModel(
   let thread = wanted;
   const queue = createQueue();
   return servedModel(name ?? 'auto', async question => {
-    let leave: (() => void) | undefined;
     try {
       throwIfAborted(over);
       checkOptions('providerOptions.polylogue', question.options);
@@ -247,13 +246,10 @@ function createLanguageModel(
       const onThread = (begun: string) => {
         thread = begun;
       };
-      leave = await queue.enter('', request.signal);
-      return await complete({ ...request, thread, onThread });
+      return await queue.run('', () => complete({ ...request, thread, onThread }), request.signal);
     } catch (error) {
       throwIfAborted(over);
       throw error;
-    } finally {
-      leave?.();
     }
   });
 }

@@ -14,10 +14,7 @@ const harmless = (rendered: string): string =>
 /** Some Markdown takes time by the square of its length. */
 const maxRendered = 65_536;
 
-/**
- * Renders Markdown for a terminal as it arrives: lines when they are complete, tables and code blocks at their end. What is too long
- * or too deeply nested is shown as it is written.
- */
+/** Renders Markdown for a terminal as it arrives, tables and code at their end; what is too long or too deep is shown as written. */
 export function createMarkdown(width: number, color: boolean) {
   const options = { width, color, hyperlinks: false, tableTruncate: false, codeBox: false };
   const rendered = (text: string) => {

@@ -22,10 +22,7 @@ export interface OpenProduct {
   ): Promise<ToolReply>;
 }
 
-/**
- * Starts the product for one command, with one more group of tools if the command needs it, and closes it afterwards. `namedPaths` may
- * be read although they are outside the project.
- */
+/** Starts the product for one command, with the tools that it needs, and closes it. `namedPaths` may be read outside the project. */
 export async function openProduct(
   { config, environment, out }: CommandContext,
   work: (open: OpenProduct) => ExitCode,

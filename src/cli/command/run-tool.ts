@@ -10,8 +10,7 @@ import { type OpenProduct, openProduct, showFailure } from './open-product.ts';
 
 /** What was written after the command, and what was piped in; empty where there is neither. */
 export async function writtenText({ args, readInput }: CommandContext): Promise<string> {
-  const piped = (await readInput())?.trim();
-  return [args.join(' ').trim(), piped].filter(Boolean).join('\n\n');
+  return [args.join(' ').trim(), (await readInput())?.trim()].filter(Boolean).join('\n\n');
 }
 
 /** The same, of which there has to be some. */
@@ -27,10 +26,7 @@ export function pathsFlag({ flags, environment }: CommandContext, name: string):
   return paths.length > 0 ? paths : undefined;
 }
 
-/**
- * What `--file` names, as arguments of a tool; `files` is the one that takes files. All may be read, also outside the project: what
- * is not there is told here, since a tool tells of it only inside.
- */
+/** `--file` as arguments of a tool, `files` for texts. What is not there is told here, since a tool tells of it only in the project. */
 export function namedFiles(context: CommandContext, files: string) {
   const named = pathsFlag(context, 'file') ?? [];
   for (const missing of missingPaths(named)) context.out.warn(`not read: ${missing}`);

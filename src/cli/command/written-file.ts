@@ -4,10 +4,7 @@ import { dirname, join, resolve } from 'node:path';
 import { errorCode, inputError, isAppError, storageError } from '../../core/errors.ts';
 import { type CommandContext, isOn } from './command.ts';
 
-/**
- * Makes a file of a command's, whole or not at all: `write` fills a draft next to its place. What is there is replaced only with
- * `--overwrite`. Answers the absolute path.
- */
+/** Makes a file whole or not at all: `write` fills a draft next to it. Only `--overwrite` replaces one. Answers the absolute path. */
 export async function writtenFile(
   { environment: { cwd, random }, flags }: CommandContext,
   file: string,

@@ -84,14 +84,13 @@ function show(context: CommandContext, { document }: ToolReply): void {
   if (isRecord(document.patch)) out.remark('apply it with: polylogue diagnose --continue last --apply');
 }
 
-function evidenceText({ evidence }: JsonObject): string {
-  return recordsIn(evidence)
+const evidenceText = ({ evidence }: JsonObject): string =>
+  recordsIn(evidence)
     .map(({ file, line, text, checked }) => {
       const doubt = checked === true ? '' : '   (not found there)';
       return `${String(file)}:${String(line)}  ${textIn(text)}${doubt}`;
     })
     .join('\n');
-}
 
 async function apply(context: CommandContext, { call, signal }: OpenProduct, thread = 'last'): Promise<number> {
   const { out, flags } = context;

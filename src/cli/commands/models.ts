@@ -25,18 +25,16 @@ export const models = defineCommand({
     openProduct(context, async ({ product, signal }) => {
       const [word] = context.args;
       if (word === 'refresh') {
-        if (textFlag(context.flags, 'provider') !== undefined) {
+        if (textFlag(context.flags, 'provider') !== undefined)
           throw inputError('"polylogue models refresh" fetches the facts about all providers at once.', {
             next: 'Leave --provider out.',
           });
-        }
         return refresh(context, product, signal);
       }
-      if (word !== undefined) {
+      if (word !== undefined)
         throw inputError(`Unknown argument "${word}".`, {
           next: `${didYouMean(word, ['refresh'])}Run "polylogue models" or "polylogue models refresh".`,
         });
-      }
       const all = await product.models.providers({ fresh: true });
       const ids = all.map(provider => provider.id);
       const id = textFlag(context.flags, 'provider');
@@ -80,18 +78,16 @@ function print({ out }: CommandContext, shown: readonly Provider[], others: read
     const missing = env.length > 0 ? ', no key' : ', not set up';
     out.line(out.style('bold', `${title} (${id})${configured ? '' : missing}`));
     if (listing) out.line(out.style('dim', `  ${listingText(listing)}`));
-    for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id))) {
+    for (const model of list.toSorted((a, b) => b.score - a.score || a.id.localeCompare(b.id)))
       out.line(onlyByPrefix ? `  ${id}:${model.id}` : row(model));
-    }
     const isBarred = list.length === 0 && (configured || env.length > 0);
     out.line(isBarred ? `  no model that may be used. ${advice}\n` : '');
   }
   const ready = shown.filter(({ configured }) => configured);
   if (ready.length === 0) {
     out.line('No provider is configured. Set an API key, or add --offline for built-in test models.');
-  } else if (ready.every(({ onlyByPrefix }) => onlyByPrefix)) {
+  } else if (ready.every(({ onlyByPrefix }) => onlyByPrefix))
     out.line('These models answer only when named. To use "auto", set an API key or add --offline.');
-  }
   for (const { title, setUp } of others) out.line(out.style('dim', `${title}: ${setUp}`));
 }
 

@@ -52,15 +52,12 @@ async function callOf(context: CommandContext): Promise<{ tool: string; args: Re
   return { tool: 'prompt', args: { ...shared, text } };
 }
 
-function misused(message: string): Error {
-  return inputError(message, {
+const misused = (message: string): Error =>
+  inputError(message, {
     next: 'As in: polylogue prompt "Name three risks" --models openai:gpt-5,google:gemini-2.5-pro',
   });
-}
 
-function responsesOf({ result }: JsonObject): Record<string, unknown>[] {
-  return recordsIn(recordIn(result).responses);
-}
+const responsesOf = ({ result }: JsonObject): Record<string, unknown>[] => recordsIn(recordIn(result).responses);
 
 function print({ out }: CommandContext, document: JsonObject): void {
   const responses = responsesOf(document);

@@ -33,9 +33,8 @@ export const replay = defineCommand({
   async run(context) {
     const { args, flags } = context;
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxEntries }) ?? usual;
-    if (args.length === 0 && isOn(flags, 'send')) {
+    if (args.length === 0 && isOn(flags, 'send'))
       throw inputError('--send needs an exchange.', { next: 'Name one that "polylogue replay" lists.' });
-    }
     return openProduct(context, open => replayWith(context, open, limit));
   },
 });
@@ -132,9 +131,7 @@ function messageText({ role, section, parts, said, results }: Record<string, unk
   return [heading, ...recordsIn(parts).map(partText), ...lines, ...came];
 }
 
-function callText({ name, args }: Record<string, unknown>): string {
-  return `(calls ${textIn(name)} ${JSON.stringify(args)})`;
-}
+const callText = ({ name, args }: Record<string, unknown>): string => `(calls ${textIn(name)} ${JSON.stringify(args)})`;
 
 function partText({ type, text, mediaType, data, ...rest }: Record<string, unknown>): string {
   if (typeof text === 'string') return text;

@@ -35,11 +35,10 @@ export const route = defineCommand({
     const pictures = pathsFlag(context, 'image') ?? [];
     const images = pictures.length;
     const model = textFlag(flags, 'model');
-    if (prompt === '' && files.length === 0 && images === 0 && model === undefined) {
+    if (prompt === '' && files.length === 0 && images === 0 && model === undefined)
       throw inputError('There is nothing to route.', {
         next: 'Write the question after the command, as in: polylogue route "What is new in Go?", or name a --file.',
       });
-    }
     return openProduct(context, async ({ product, signal }) => {
       const tool = textFlag(flags, 'tool') ?? 'chat';
       const askModel = isOn(flags, 'ask-model');

@@ -22,9 +22,8 @@ export const search = defineCommand({
   async run(context) {
     const { args, flags, out } = context;
     const question = args.join(' ').trim();
-    if (question === '') {
+    if (question === '')
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
-    }
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxResults }) ?? usual;
     return openProduct(context, async ({ product, signal }) => {
       const { index, report } = await refreshedIndex(context, product, signal);

@@ -65,11 +65,10 @@ function isTerminalGone(): boolean {
 function settingsOf({ flags, config }: CommandContext) {
   const isOpen = isOn(flags, 'no-token');
   const token = textFlag(flags, 'token') || undefined;
-  if (isOpen && (token ?? config.values.app.token) !== undefined) {
+  if (isOpen && (token ?? config.values.app.token) !== undefined)
     throw inputError('--no-token contradicts the token that is set by --token or POLYLOGUE_TOKEN.', {
       next: 'Leave out --no-token to keep the token, or unset the token.',
     });
-  }
   const port = numberFlag(flags, 'port', { min: 0, max: 65_535 });
   return { host: textFlag(flags, 'host'), port, token, keepsToken: !isOpen };
 }

@@ -87,11 +87,10 @@ function argumentsOf({ args, flags }: CommandContext) {
   const [action = 'list', ...rest] = args;
   if (!Object.hasOwn(actions, action)) throw noneOf('action', action, Object.keys(actions));
   const onThread = action !== 'list' && action !== 'search';
-  if (onThread && rest.length !== 1) {
+  if (onThread && rest.length !== 1)
     throw inputError(`"threads ${action}" needs a thread ID.`, {
       next: `Usage: polylogue threads ${action} ID. Run "polylogue threads" to list IDs.`,
     });
-  }
   return {
     action,
     continuation_id: onThread ? rest[0] : undefined,
@@ -132,9 +131,8 @@ function showSent(out: Output, rows: readonly Record<string, unknown>[]): void {
     const tokens = row.tokens === undefined ? '' : `, ${String(row.tokens)} tokens`;
     const to = unanswered.has(String(row.to)) ? `, ${String(row.to)}` : ` to ${String(row.to)}`;
     out.line(`${String(row.turn)}. ${String(row.tool)}${to}${tokens}${costText(row)}`);
-    for (const file of recordsIn(row.files)) {
+    for (const file of recordsIn(row.files))
       out.line(`   ${String(file.form)}: ${String(file.path)} (${String(file.lines)} lines)`);
-    }
   }
 }
 

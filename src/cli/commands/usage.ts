@@ -54,9 +54,8 @@ function print(out: Output, by: ledger.SpendKey, sums: readonly ledger.SpendSum[
   const heads = [by, 'calls', 'input', 'cache read', 'cache write', 'output', 'USD'];
   const lines = [...sums.map(({ key, ...sum }) => [key, ...cellsOf(sum)]), ['total', ...cellsOf(total)]];
   printTable(out, days, [heads, ...lines], Math.max(...[heads, ...lines].map(([key = '']) => key.length)));
-  if (total.unpriced > 0) {
+  if (total.unpriced > 0)
     out.line(out.style('dim', `${total.unpriced} calls have no known price and are not included.`));
-  }
   if (total.usage.estimated) {
     const count = `${total.usage.estimated} of these calls`;
     out.line(out.style('dim', `~ includes an estimate: the vendors did not report all token counts of ${count}.`));

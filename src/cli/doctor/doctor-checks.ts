@@ -61,8 +61,7 @@ async function sizeOf(folder: string): Promise<number> {
   const sizes = entries.map(async entry => {
     if (!entry.isFile()) return 0;
     // A file may go while we look.
-    const stats = await stat(join(entry.parentPath, entry.name)).catch(() => undefined);
-    return stats?.size ?? 0;
+    return (await stat(join(entry.parentPath, entry.name)).catch(() => undefined))?.size ?? 0;
   });
   return (await Promise.all(sizes)).reduce((sum, size) => sum + size, 0);
 }

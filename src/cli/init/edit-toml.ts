@@ -70,11 +70,14 @@ export function editToml(given: string, path: readonly [string, string], value: 
   const [start, text] = withoutMark(given);
   const file = layoutOf(text);
   refuseOtherForms(file, path);
-  const rest = tablesAt(file, path).reduceRight(withoutTable, text);
+  // The table and those below it.
+  const own = file.tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
+  const rest = own.reduceRight(withoutTable, text);
   if (value === undefined) return start + rest;
   const eol = eolOf(text);
   const gap = rest === '' ? '' : rest.endsWith('\n') ? eol : eol + eol;
-  return `${start}${rest}${gap}${tomlTable(path, value, eol)}`;
+  const table = [`[${path.map(tomlKey).join('.')}]`, ...tomlRows(value), ''].join(eol);
+  return `${start}${rest}${gap}${table}`;
 }
 
 /** The value at `key.name`, where there is one. */
@@ -83,10 +86,6 @@ export function readToml(given: string, path: readonly [key: string, name: strin
   refuseOtherForms(layoutOf(text), path);
   return new Map(Object.entries(recordIn(getStaticTOMLValue(parsed(text))[path[0]]))).get(path[1]);
 }
-
-/** The table and those below it. */
-const tablesAt = ({ tables }: Layout, path: Path): AST.TOMLTable[] =>
-  tables.filter(({ resolvedKey }) => beginsWith(resolvedKey, path));
 
 const beginsWith = (path: Path, beginning: Path): boolean =>
   isDeepStrictEqual(path.slice(0, beginning.length), beginning);
@@ -109,9 +108,6 @@ function refuseOtherForms({ settings }: Layout, path: readonly [string, string])
     { next: `Nothing was changed. Turn it into a table [${key}.${name}], or take it out, and repeat the command.` },
   );
 }
-
-const tomlTable = (path: readonly string[], value: JsonObject, eol: string): string =>
-  [`[${path.map(tomlKey).join('.')}]`, ...tomlRows(value), ''].join(eol);
 
 const tomlRows = (value: JsonObject): string[] =>
   Object.entries(value).flatMap(([name, entry]) =>

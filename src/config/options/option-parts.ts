@@ -23,10 +23,7 @@ export const between = (min: number, max: number) => ({ type: 'number', min, max
 export const oneOf = <const Word extends string>(choices: readonly Word[], word: NoInfer<Word>) =>
   ({ type: 'string', choices, default: word }) as const;
 
-/**
- * An option: its heading, what it takes, its names, and what else is to be said. The names in the environment come first, the
- * canonical one before the others; one that begins with `--` is its flag.
- */
+/** An option: its heading, form, names (the canonical one first, then others, a flag with its `--`), and what else is to be said. */
 export const setting = <const Of extends Kind, const More extends Partial<OptionSpec> & Pick<OptionSpec, 'doc'>>(
   group: string,
   kind: Of,

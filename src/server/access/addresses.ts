@@ -35,10 +35,7 @@ export interface AddressRules {
 
 const wildcards = new Set(['', '0.0.0.0', '::', '*']);
 
-/**
- * The pages that nobody but a server that listens there can have served. Of the names of this machine these are the addresses
- * alone: `localhost` is two of them, and another program may listen on the other one.
- */
+/** Pages that nobody else can have served: of this machine's names the addresses alone, for `localhost` is two of them. */
 function ownPages({ bind, address, port }: Pick<AddressRules, 'bind' | 'address' | 'port'>): Set<string> {
   const named = wildcards.has(bareHost(bind)) || isLoopback(bind) ? [] : [bareHost(bind)];
   const both = address === '::' ? ['::1', 'localhost'] : [];

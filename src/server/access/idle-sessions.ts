@@ -93,5 +93,3 @@ export function createIdleSessions<Session>(
     endAll: () => endWhere(() => true),
   };
 }
-
-export type IdleSessions<Session> = ReturnType<typeof createIdleSessions<Session>>;

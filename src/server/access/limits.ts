@@ -41,9 +41,6 @@ export function bytesForCalls(): number {
 
 export type Capacity = ReturnType<typeof createCapacity>;
 
-/** What one call or message holds of the memory. */
-export type Memory = ReturnType<Capacity['reserve']>;
-
 /** A refused call may come again after this many seconds. */
 const retryAfterSeconds = 5;
 
@@ -79,10 +76,7 @@ export function createSlots() {
 /** Memory by the names of those who hold it. `always`: bytes that each has beyond his share. */
 function createShares(limit: number, always: number) {
   const held = createSlots();
-  /**
-   * For one call of a client, or a message while it comes. `more` throws OVER_CAPACITY where the memory does not bear so many more bytes
-   * beside what others hold; one that is alone is always let in, for it would never find more room.
-   */
+  /** For one call or message. `more` throws OVER_CAPACITY where others hold too much; one alone is let in: it never finds more room. */
   return (name: string) => {
     let own = 0;
     return {
@@ -105,10 +99,7 @@ function createShares(limit: number, always: number) {
 /** Calls that begin in one turn of the event loop: what earlier ones wait for has its turn before more begin. */
 const startsPerTurn = 4;
 
-/**
- * Turns, first for the caller with the fewest calls that run, then in the order in which calls came. Many calls at once begin only
- * as fast as the processor works them off, so that the first ones wait for their models while others begin.
- */
+/** Turns, first for the caller with the fewest running calls, then by age, and only as fast as the processor works off what has begun. */
 export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: CapacityRules) {
   const running = createSlots();
   const reserve = createShares(bytes, alwaysBytes);
@@ -172,10 +163,7 @@ export function createCapacity({ perCaller, inAll, queued, bytes = Infinity }: C
     max: () => inAll,
     /** Callers that are remembered: those with calls that run. */
     callers: running.names,
-    /**
-     * Waits for a turn and answers what ends it; rejects with OVER_CAPACITY at once when too many wait or the memory does not bear
-     * another one with `bytes` of arguments, or when `signal` is aborted.
-     */
+    /** Answers what ends the turn; rejects with OVER_CAPACITY when too many wait or `bytes` find no room, or when `signal` is aborted. */
     async enter(caller: string, signal: AbortSignal, bytes = 0): Promise<() => void> {
       const memory = reserve(caller);
       memory.more(callBytes + copies * bytes);

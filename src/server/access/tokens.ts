@@ -172,10 +172,7 @@ export function repeated(entries: readonly TokenEntry[]): TokenEntry | undefined
   return entries.find((entry, at) => entries.slice(0, at).some(earlier => isSame(earlier, entry)));
 }
 
-/**
- * The same file with another token in one entry, as its hash; undefined where there is no such entry, or it does not hold the
- * token of this digest (hexadecimal) any more.
- */
+/** The same file with another token in one entry, as its hash; undefined where none holds the token of this digest (hexadecimal). */
 export function withToken(text: string, path: string, before: string | undefined, { digest, caller }: TokenEntry) {
   const document = jsonIn(text, path);
   if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;
@@ -233,10 +230,7 @@ const maxAddresses = 10_000;
 /** `until`: the time from which on a wrong token is told to be wrong again. */
 type Tries = { count: number; until: number };
 
-/**
- * Limits how fast tokens can be tried, by address and in all, whichever way they come. Right ones are never refused: programs
- * of this machine, and clients behind one proxy, share an address with whoever guesses there.
- */
+/** Limits how fast tokens can be tried, by address and in all. Right ones are never refused: many clients share one address. */
 export function createIdentify(tokens: Pick<Tokens, 'identify'>, clock: Pick<Clock, 'monotonic'>): Identify {
   const byAddress = new Map<string, Tries>();
   let all: Tries | undefined;

@@ -15,10 +15,7 @@ export const isMountedSecret = (path: string): boolean => /^\/run\/(credentials|
 
 type TokenFile = Awaited<ReturnType<typeof readTokenFile>>;
 
-/**
- * The operator's file of tokens as it is now, with what he should know of it, as a sentence. Rejects with an `AppError` of kind
- * `config` where it can't be read or says what can't be.
- */
+/** The operator's file of tokens as it is now, and what he should know of it; rejects with kind `config` where it can't be used. */
 export async function readTokenFile(path: string) {
   const entries = readTokens(await readText(path), path);
   const { mode } = await stat(path);
@@ -144,10 +141,7 @@ function followFile(
     digests.set(name, entry.digest.toString('hex'));
   }
 
-  async function inTurn(work: () => Promise<void>): Promise<void> {
-    const leave = await turns.enter(path);
-    return work().finally(leave);
-  }
+  const inTurn = (work: () => Promise<void>) => turns.run(path, work);
 
   function report({ ended, gone, others }: TokenChange, { entries }: TokenFile, isAsked: boolean): void {
     const changes = [
@@ -209,10 +203,7 @@ const digestsOf = ({ entries }: TokenFile): Map<string, string> =>
 
 type ProductOf = RouteServices['productOf'];
 
-/**
- * Products that follow what their callers may do, for as long as connections and sessions last: each call is one of the caller
- * as he is when it begins.
- */
+/** Products that follow what their callers may do: each call of a long connection is one of the caller as he is when it begins. */
 export function followTokens(tokens: Pick<Tokens, 'now' | 'onChange'>, productOf: ProductOf): ProductOf {
   // Whoever is listed hears of a change before his next call; being listed keeps none of them.
   const open = new Set<WeakRef<() => Promise<unknown>>>();

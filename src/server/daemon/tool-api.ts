@@ -25,9 +25,8 @@ export const createToolApi =
     };
     const signal = key === null ? request.signal : new AbortController().signal;
     const admitted = admission.before(host, caller.name);
-    if (request.headers.get('accept')?.includes('text/event-stream')) {
+    if (request.headers.get('accept')?.includes('text/event-stream'))
       return streamed(watch => admitted.call({ ...call, ...watch }, signal), clock);
-    }
     const reply = await admitted.call(call, signal);
     return { response: jsonOf(reply), onWritten: whole => whole && reply.delivered?.() };
   };

@@ -74,10 +74,7 @@ export interface DashboardParts
 /** Pages that follow what happens, at the same time. */
 const maxFollowers = { perCaller: () => 24, inAll: 200 };
 
-/**
- * Answers what belongs to the dashboard; undefined for other paths. The `caller` is whom the endpoint knows already: the holder
- * of a token in the header, or the operator where there are no tokens. Behind the guards of Host, Origin and rate.
- */
+/** Answers what belongs to the dashboard, else undefined; behind the guards. `caller`: who sent a token, or the operator without any. */
 export function createDashboard(parts: DashboardParts): Route['handle'] {
   const signIn = createSignIn(parts);
   const login = createLogin(parts, signIn);

@@ -10,10 +10,7 @@ export interface Markup {
 /** What may stand in a hole of a template; text is escaped, lists stand one after the other. */
 export type Child = Markup | string | number | undefined | false | readonly Child[];
 
-/**
- * A piece of HTML. Whatever stands in its holes can become no markup, in an element or in a quoted attribute; holes elsewhere
- * (unquoted attributes, scripts, styles) are not for what others wrote.
- */
+/** HTML whose holes can become no markup in an element or a quoted attribute; holes elsewhere are not for what others wrote. */
 export function html(strings: TemplateStringsArray, ...children: readonly Child[]): Markup {
   return { [inside]: strings.reduce((text, next, index) => text + rendered(children[index - 1]) + next) };
 }
@@ -82,8 +79,11 @@ function briefly(ms: number): string {
 
 /** Somebody else's words on one line: no line break or right-to-left mark in them does anything to what stands around. */
 export function line(text: string, maxLength = 300): string {
-  const cut = safeCut(text, maxLength * 2);
-  const flat = printablePath(cut.replace(/\s+/g, ' ').trim());
+  const flat = printablePath(
+    safeCut(text, maxLength * 2)
+      .replace(/\s+/g, ' ')
+      .trim(),
+  );
   return flat.length > maxLength ? `${safeCut(flat, maxLength)}…` : flat;
 }
 

@@ -35,8 +35,7 @@ const gone = 'of threads that are gone, or without a thread';
 
 /** Rows with the project of their thread in the place of the tool. */
 async function inProjects({ own }: Visit, rows: readonly SpendRow[]): Promise<SpendRow[]> {
-  const ids = [...new Set(rows.flatMap(({ thread }) => thread ?? []))];
-  const found = await own.threads?.projects(ids);
+  const found = await own.threads?.projects([...new Set(rows.flatMap(({ thread }) => thread ?? []))]);
   return rows.map(row => ({ ...row, tool: found?.get(row.thread ?? '') ?? gone }));
 }
 

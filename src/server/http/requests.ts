@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../../core/ports.ts';
 import { type Refusal, refusalFor } from '../access/caller.ts';
-import { bytesWithin, type Memory } from '../access/limits.ts';
+import { bytesWithin, type Capacity } from '../access/limits.ts';
 
 /** Bytes of a body that have to come in each so many milliseconds, or in the next: 1 KiB a second. */
 const pace = { ms: 2_500, bytes: 2_560 };
@@ -26,15 +26,12 @@ export function watchUploadRate(clock: Pick<Clock, 'after'>, onSlow: () => void,
   };
 }
 
-/**
- * Reads a whole body; refuses one that is larger than `limit` bytes, or slow, before the rest is read. Rejects with OVER_CAPACITY
- * where the memory does not bear it beside others.
- */
+/** Refuses a body of over `limit` bytes, or a slow one, before the rest is read; rejects with OVER_CAPACITY where memory is short. */
 export async function readBody(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   limit: number,
-  { clock, memory }: { clock: Pick<Clock, 'after'>; memory: Memory },
+  { clock, memory }: { clock: Pick<Clock, 'after'>; memory: ReturnType<Capacity['reserve']> },
 ): Promise<{ bytes: Buffer } | Refusal> {
   let announced = Number(incoming.headers['content-length'] ?? 0);
   if (announced > limit) return tooLarge(limit);
@@ -72,9 +69,8 @@ export const bringsBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || !/^0*$/.test(headers['content-length'] ?? '');
 
 /** The address that a request names; undefined for one that is no path, as proxies are asked. */
-export function addressOf({ url }: IncomingMessage): URL | undefined {
-  return (url?.startsWith('/') && URL.parse(`http://localhost${url}`)) || undefined;
-}
+export const addressOf = ({ url }: IncomingMessage): URL | undefined =>
+  (url?.startsWith('/') && URL.parse(`http://localhost${url}`)) || undefined;
 
 /** A request in the web's form; `body` is what the guards let in. Its signal is aborted when the client is gone. */
 export function toRequest(incoming: IncomingMessage, outgoing: ServerResponse, url: URL, body?: Uint8Array): Request {

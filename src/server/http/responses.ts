@@ -94,10 +94,7 @@ async function taken(outgoing: ServerResponse, event: 'drain' | 'finish', { cloc
 /** Shorter than what proxies and clients wait for a word: models may think for minutes without one. */
 const keepAliveMs = 15_000;
 
-/**
- * Server-sent events that are written while `work` runs, with signs of life between them. The work goes on without a reader;
- * `write` answers whether there still is one, and `over` is aborted when there is none any more.
- */
+/** Server-sent events and signs of life while `work` runs. It outlives its reader: `write` and `over` tell that there is none. */
 export function eventStream(
   clock: Pick<Clock, 'after'>,
   work: (write: (piece: string | Uint8Array) => boolean, over: AbortSignal) => Promise<void>,

@@ -7,7 +7,7 @@ import { originOf } from '../access/addresses.ts';
 import { type Caller, type Refusal, refusalFor, refusalResponse } from '../access/caller.ts';
 import { readJson } from '../mcp/lines.ts';
 import { addressOf, bringsBody, readBody, toRequest } from './requests.ts';
-import type { Exchange, GuardedRequest, Route, RoutedRequest, RouteServices, UpgradeHandler } from './routes.ts';
+import type { Exchange, GuardedRequest, Route, RouteServices, UpgradeHandler } from './routes.ts';
 import { heldUntilWritten } from './routes.ts';
 
 const preflight = {
@@ -18,9 +18,8 @@ const preflight = {
 };
 
 /**
- * Lets a page that may call read the answer; a response where its browser only asks first whether it may. `origins`: the pages
- * that the operator named. Those of this machine pass the guard of origins and are told nothing here: any program's page could
- * read what anybody may ask of a daemon without a token.
+ * Lets a page that may call read the answer; a response where its browser only asks first. `origins`: the pages that the operator
+ * named. Those of this machine are told nothing: any program's page could read what anybody may ask without a token.
  */
 export function createCors(origins: readonly string[]) {
   const pages = new Set(origins.map(originOf).filter(page => page !== undefined));
@@ -138,14 +137,6 @@ export function createRouter(parts: RouterParts) {
     });
   }
 
-  async function callRoute(route: Route, request: Request, call: Call, caller: Caller | undefined): Promise<Exchange> {
-    const response = await route.handle({ request, caller, ...connectionOf(call) });
-    if (response) return { response };
-    // What is not there is not told to strangers.
-    const known = caller ?? parts.tokens.identify(undefined);
-    return refused('status' in known ? known : notFound);
-  }
-
   async function answer(call: Call): Promise<Exchange> {
     const { incoming } = call;
     const refusal = parts.checkAddress(incoming);
@@ -175,8 +166,8 @@ export function createRouter(parts: RouterParts) {
     // Also a body without a use: an answer that lasts must not be what keeps the connection of its sender open.
     const form = bringsBody(incoming) ? await bodyOf(parts, call, caller, formBytes) : undefined;
     if (form && !('bytes' in form)) return refused(form);
-    if (route)
-      return callRoute(route, toRequest(incoming, call.outgoing, url, isPost ? form?.bytes : undefined), call, caller);
+    const body = isPost ? form?.bytes : undefined;
+    if (route) return callRoute(parts, route, toRequest(incoming, call.outgoing, url, body), call, caller);
     return endpoint && caller ? callEndpoint(endpoint.open, url, call, caller) : refused(notFound);
   }
 
@@ -190,6 +181,19 @@ export function createRouter(parts: RouterParts) {
       return refused(refusal);
     }
   };
+}
+
+async function callRoute({ tokens }: RouterParts, route: Route, request: Request, call: Call, caller?: Caller) {
+  const { incoming, outgoing } = call;
+  const cutBy = (signal: AbortSignal) => {
+    const stopWaiting = onAbort(signal, () => outgoing.destroy());
+    outgoing.once('close', stopWaiting);
+  };
+  const response = await route.handle({ request, caller, address: incoming.socket.remoteAddress, cutBy });
+  if (response) return { response };
+  // What is not there is not told to strangers.
+  const known = caller ?? tokens.identify(undefined);
+  return refused('status' in known ? known : notFound);
 }
 
 function bodyOf(parts: RouterParts, { incoming, outgoing }: Call, caller: Caller | undefined, limit: number) {
@@ -223,17 +227,6 @@ function callerOf({ tokens, identify }: RouterParts, { headers, socket }: Incomi
   // What a browser sends along for the password of a proxy is none of our tokens.
   const isStranger = mayBeAnybody && !/^bearer\b/i.test(headers.authorization ?? '') && tokens.count() > 0;
   return isStranger ? undefined : identify(headers.authorization, socket.remoteAddress);
-}
-
-function connectionOf({ incoming, outgoing }: Call): Pick<RoutedRequest, 'address' | 'cutBy'> {
-  return {
-    address: incoming.socket.remoteAddress,
-    cutBy: signal =>
-      void outgoing.once(
-        'close',
-        onAbort(signal, () => outgoing.destroy()),
-      ),
-  };
 }
 
 const isIn = (methods: readonly string[], { method = '' }: IncomingMessage): boolean => methods.includes(method);

@@ -101,10 +101,7 @@ export interface UpgradeRequest {
   incoming: IncomingMessage;
   socket: Duplex;
   head: Buffer;
-  /**
-   * Who sent a good `Authorization` header, or the operator where no token is set. Undefined: there was no such header, and
-   * the first message has to say. A bad one is refused before.
-   */
+  /** Whom a good `Authorization` header names, or the operator where there are no tokens; undefined: the first message has to say. */
   caller: Caller | undefined;
 }
 
@@ -117,10 +114,7 @@ export interface UpgradeHandler {
   close(): Promise<void>;
 }
 
-/**
- * MCP as a caller may use it, with `wrap` around each host. `follows`: the roots that his client lists choose his project, as
- * far as he may read them; `guessed` is his project until then.
- */
+/** MCP for a caller, `wrap` around each host. `follows`: roots that his client lists choose his project, `guessed` until then. */
 export function mcpOptionsOf(
   { version, clock, productOf }: Pick<RouteServices, 'version' | 'clock' | 'productOf'>,
   { host, root, instructions }: CallerProduct,

@@ -19,10 +19,10 @@ import type { Connection } from '../mcp/connection.ts';
 import { isId, refusedMessage } from '../mcp/lines.ts';
 import { changesOf, createMcpServer, issuesInWords, type McpOptions } from '../mcp/mcp.ts';
 import { withoutNulls } from '../mcp/messages.ts';
-import { maxLogged, openSession, type ServerOf, type SessionOptions, type Sessions } from './sessions.ts';
+import { type createSessions, maxLogged, openSession, type ServerOf, type SessionOptions } from './sessions.ts';
 
 export interface McpHttpEndpointOptions extends RouteServices {
-  sessions: Sessions;
+  sessions: ReturnType<typeof createSessions>;
   /** Makes the protocol server of a connection or request; the product's own unless told. */
   serverOf?: ServerOf;
 }
@@ -118,9 +118,8 @@ export function createMcpHttpEndpoint(options: McpHttpEndpointOptions) {
 const atOnceMs = 5_000;
 
 /** An answer as it is, or, where it takes long, a stream that says at once that somebody works on it. */
-export async function patientResponse(answer: Promise<Response>, clock: Pick<Clock, 'after'>): Promise<Response> {
-  return (await withTimeout(clock, atOnceMs, answer)) ?? streamed(answer, clock);
-}
+export const patientResponse = async (answer: Promise<Response>, clock: Pick<Clock, 'after'>): Promise<Response> =>
+  (await withTimeout(clock, atOnceMs, answer)) ?? streamed(answer, clock);
 
 const streamed = (answer: Promise<Response>, clock: Pick<Clock, 'after'>): Response =>
   eventStream(clock, async write => {
@@ -215,8 +214,7 @@ function createStatelessHandler(
       };
       const forget = () => open.delete(request);
       return heldUntilWritten(forget, async () => {
-        const response = await patientResponse(handler.fetch(request, { parsedBody: body }), clock);
-        return { response, onWritten };
+        return { response: await patientResponse(handler.fetch(request, { parsedBody: body }), clock), onWritten };
       });
     },
     async close() {

@@ -124,9 +124,6 @@ const requestIds = (body: unknown): RequestId[] =>
     return typeof method === 'string' && isId(id) ? [id] : [];
   });
 
-/** A 2025 client's session: it lasts over many requests, and over lost streams. */
-export type Session = Awaited<ReturnType<typeof openSession>>;
-
 export type ServerOf = (mcp: McpOptions, era: Era) => Server | McpServer;
 
 export interface SessionOptions {
@@ -213,6 +210,4 @@ export async function openSession(options: SessionOptions) {
 
 /** A session is found by its client once it is open. */
 export const createSessions = (rules: SessionRules, clock: Pick<Clock, 'after'>) =>
-  createIdleSessions<Promise<Session>>(rules, clock, async session => (await session).close());
-
-export type Sessions = ReturnType<typeof createSessions>;
+  createIdleSessions<ReturnType<typeof openSession>>(rules, clock, async session => (await session).close());

@@ -93,10 +93,7 @@ const patienceMs = 2_000;
 /** Roots that are no directories of a machine may stand among them. */
 const answerSchema = z.looseObject({ roots: z.array(z.looseObject({ uri: z.string() })) });
 
-/**
- * Asks a client that has roots which they are: at his first call, for there has to be a stream over which to ask, and again
- * when they changed. `fixed` is his project until he tells, and when he does not.
- */
+/** Asks a client for its roots with its first call, which has a stream for it, and when they changed. Until it tells, `fixed` holds. */
 export function followRoots(server: Server, fixed: Project, { productOf, clock }: ListedRoots): ProjectOf {
   let current = fixed;
   let ready = false;

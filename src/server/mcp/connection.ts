@@ -12,10 +12,6 @@ function begunIn(message: JSONRPCMessage): unknown {
   return isOfResources ? recordIn(_meta)[SUBSCRIPTION_ID_META_KEY] : undefined;
 }
 
-/** The request that the client takes back. */
-const endedIn = (message: JSONRPCMessage): unknown =>
-  'method' in message && message.method === 'notifications/cancelled' ? message.params?.requestId : undefined;
-
 /** What a connection knows of its client, and of what reached him. */
 export interface Connection {
   /** Aborted when the client is gone, before the requests that are under way hear of it. */
@@ -28,10 +24,7 @@ export interface Connection {
   cutOf?(id: RequestId): AbortSignal | undefined;
   /** As `CallSession` has it. */
   resumedAt?(): number;
-  /**
-   * Calls `listener` with whether a 2026 client listens for changes of resources: now if it does, and each time that changes. Its
-   * connection answers that by itself and tells no server.
-   */
+  /** Tells `listener` whether a 2026 client listens for changes of resources: now if it does, and each time that changes. */
   watch?(listener: (anybody: boolean) => void): void;
 }
 
@@ -58,8 +51,9 @@ export function watchConnection(
   const arrived = (id: unknown) => void (inputEnded?.aborted || answers.arrived(id));
   const { onclose, onmessage } = transport;
   transport.onmessage = (message, extra) => {
-    if (listening.delete(endedIn(message)) && listening.size === 0) notify();
-    if ('method' in message && message.method === arrivedMethod) arrived(message.params?.requestId);
+    const { method, params } = 'method' in message ? message : {};
+    if (method === 'notifications/cancelled' && listening.delete(params?.requestId) && listening.size === 0) notify();
+    if (method === arrivedMethod) arrived(params?.requestId);
     else onmessage?.(message, extra);
   };
   transport.onclose = () => {

@@ -31,10 +31,7 @@ export const capabilities = { tools: {}, prompts: {}, resources: { subscribe: tr
 /** The revisions that begin with `initialize`. What names another one is for the library of the protocol to answer. */
 const revisions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05', '2024-10-07'];
 
-/**
- * Answers what 2025 clients send first, in the bytes of the full server, so that no host waits for that to be loaded. Undefined
- * for everything else, and for what is in any way unusual: the full server judges it.
- */
+/** Answers what 2025 clients send first, in the bytes of the full server, which loads later; undefined for all that is unusual. */
 export function createEarlyAnswers({ version, instructions, listings }: EarlyOffer): AnswerEarly {
   let isGreeted = false;
   return line => {

@@ -158,10 +158,7 @@ export const stillRunning = {
   params: { level: 'debug', logger: 'polylogue', data: 'The input has ended; calls are still running.' },
 } as const;
 
-/**
- * Writes to a client whose input has ended, twice a second: a pipe that nobody reads is noticed only by writing to it. A bridge
- * writes sooner, since its daemon learns of that only by the end of the connection. The result stops it.
- */
+/** Writes to a client whose input has ended: nothing else tells that nobody reads. A bridge writes sooner. The result stops it. */
 export function probeReader(write: (message: typeof stillRunning) => void, firstMs = 500): () => void {
   const probe = () => {
     write(stillRunning);

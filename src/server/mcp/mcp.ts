@@ -32,10 +32,7 @@ const schemaErrors = [-32_603, invalidParams];
 
 const maxIssues = 3;
 
-/**
- * A request that does not fit its schema is the client's mistake, and is answered as one; the protocol's own library calls it
- * an internal error and sends the schema's findings as they are.
- */
+/** A request that does not fit its schema is answered as the client's mistake; the protocol's library calls it an internal error. */
 function withInvalidParams(server: Server): Server {
   const connect = server.connect.bind(server);
   server.connect = transport => {

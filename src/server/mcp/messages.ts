@@ -47,10 +47,7 @@ const maxStateLength = 512;
 
 type Meta = Readonly<Record<string, unknown>>;
 
-/**
- * The caller's trace: what the call itself says in its `_meta` (SEP-414), else the headers of the request that brought it. What
- * is malformed is passed over, for no call fails because of its traces.
- */
+/** The caller's trace, by the call's own `_meta` (SEP-414), else by the headers of its request. What is malformed is passed over. */
 export function callerTrace(meta: Meta | undefined, headers: Headers | undefined): { trace?: CallerTrace } {
   const own = parentIn(meta?.traceparent);
   const transport = parentIn(headers?.get('traceparent'));

@@ -24,9 +24,8 @@ export interface StdioStreams {
 const maxWaiting = 16_777_216;
 
 /**
- * JSON-RPC, one message a line. What is none is answered, as the protocol has it, and told once a kind; the connection goes on.
- * The end of the input means that no more requests come: those that were accepted are answered, and then the connection is
- * over. It is also over when the client reads no more.
+ * JSON-RPC, one message a line; what is none is answered, and told once a kind. It is over when the client reads no more, or when its
+ * input has ended and all requests that were accepted are answered.
  */
 export class StdioTransport implements Transport {
   onclose?: () => void;
@@ -260,9 +259,8 @@ export class StdioTransport implements Transport {
 const idleMs = 100;
 
 /**
- * Serves one client over standard input and output, in whichever era it speaks. `open` makes what answers all that `early` leaves:
- * with the first such message, which it is told of when that calls a tool, or while the client is idle; then `warm` loads what
- * the first call needs.
+ * Serves one client over standard input and output, in whichever era. `open` makes what answers all that `early` leaves: with the first
+ * such message (told when it calls a tool) or while the client is idle; then `warm` loads what the first call needs.
  */
 export function openStdio(
   open: (isCalled: boolean) => Promise<McpOptions>,

@@ -23,10 +23,7 @@ export function inputRequired(questions: readonly UserQuestion[]) {
 /** So long a user of a 2025 client has for a form. */
 const formMs = 600_000;
 
-/**
- * The answers of a 2025 client's user. A form that the client could not show, or that came back as what is no answer, or too
- * late, was put aside: the call says how to go on.
- */
+/** The answers of a 2025 client's user. A form that was not shown, or not answered as it should be or in time, counts as put aside. */
 export async function askUser(server: Server, { mcpReq }: ServerContext, questions: readonly UserQuestion[]) {
   const { id, signal } = mcpReq;
   const options = { relatedRequestId: id, signal, timeout: formMs, resetTimeoutOnProgress: true, onprogress: () => {} };
@@ -55,10 +52,7 @@ export const tasksExtension = 'io.modelcontextprotocol/tasks';
 
 const taskParams = z.looseObject({ taskId: z.string() });
 
-const updateParams = z.looseObject({
-  taskId: z.string(),
-  inputResponses: z.record(z.string(), z.unknown()).optional(),
-});
+const updateParams = taskParams.extend({ inputResponses: z.record(z.string(), z.unknown()).optional() });
 
 export const knowsTasks = (context: ServerContext): boolean =>
   isRecord(recordIn(recordIn(declaredCapabilities(context)).extensions)[tasksExtension]);
@@ -105,17 +99,15 @@ async function known(job: Promise<Job>): Promise<Job> {
 
 type TaskStatus = 'working' | 'input_required' | 'completed' | 'failed' | 'cancelled';
 
-function taskOf({ id, createdAt, updatedAt, expiresAt }: Job, status: TaskStatus, statusMessage?: string) {
-  return {
-    taskId: id,
-    status,
-    ...(statusMessage !== undefined && { statusMessage }),
-    createdAt: new Date(createdAt).toISOString(),
-    lastUpdatedAt: new Date(updatedAt).toISOString(),
-    ttlMs: Math.max(0, Math.round(expiresAt - createdAt)),
-    pollIntervalMs: 1_000,
-  };
-}
+const taskOf = ({ id, createdAt, updatedAt, expiresAt }: Job, status: TaskStatus, statusMessage?: string) => ({
+  taskId: id,
+  status,
+  ...(statusMessage !== undefined && { statusMessage }),
+  createdAt: new Date(createdAt).toISOString(),
+  lastUpdatedAt: new Date(updatedAt).toISOString(),
+  ttlMs: Math.max(0, Math.round(expiresAt - createdAt)),
+  pollIntervalMs: 1_000,
+});
 
 async function detailsOf(jobs: HostJobs, job: Job, reader: Omit<PagedFor, 'keep'>) {
   switch (job.status) {

@@ -11,10 +11,7 @@ import { createKeptToken, type DaemonCommand, reachDaemon, startDaemon, takeStar
 import { type DaemonAddress, openWebSocketLink } from './websocket-link.ts';
 
 export interface ProxyOptions extends Omit<DaemonAddress, 'bridge' | 'token'> {
-  /**
-   * What lets the client in: a token that the operator gave, or none where he named the daemon; else the token of daemons that
-   * proxies start, which is shown to one alone that told of itself in this user's data folder.
-   */
+  /** The operator's token, or none where he named the daemon; else ours, which only a daemon of this user's data folder is shown. */
   access: { token: string | undefined } | { isOurs(): Promise<boolean> };
   /** Folder in which this user's proxies keep the token and agree on who starts a daemon. */
   home: string;

@@ -1,4 +1,4 @@
-import { asError, isAppError } from '../../core/errors.ts';
+import { asError, type ErrorDetails, interruptedError, isAppError } from '../../core/errors.ts';
 import { isRecord, parsedJson, recordIn } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import { arrivedMethod, batchVersion, isId, readJson, refusedMessage } from '../mcp/lines.ts';
@@ -206,7 +206,7 @@ export class MessageForwarder {
     const link = await open(listener, again, this.#end.signal);
     if (this.#end.signal.aborted) return link.close();
     if (this.#paused) link.pause();
-    const failed = gone.promise.then(loss => Promise.reject(new LinkLost(loss)));
+    const failed = gone.promise.then(loss => Promise.reject(linkLost(loss)));
     // It is heard of below, if it is anybody's business.
     failed.catch(() => {});
     try {
@@ -224,8 +224,7 @@ export class MessageForwarder {
 
   async #introduce(link: Link): Promise<void> {
     if (!this.#initialize) return;
-    if (!(await this.#repeat(link, this.#initialize)))
-      throw new LinkLost({ why: 'it refuses the client', refused: true });
+    if (!(await this.#repeat(link, this.#initialize))) throw linkLost({ why: 'it refuses the client', refused: true });
     if (this.#initialized !== undefined) link.send(this.#initialized);
     await Promise.all([...this.#subscriptions.values()].map(each => this.#repeat(link, each)));
   }
@@ -259,9 +258,9 @@ export class MessageForwarder {
     this.#repeated.clear();
     if (this.#end.signal.aborted) return;
     this.#failures += 1;
-    const mayPass = error instanceof LinkLost && !error.loss.refused && this.#failures < maxLosses;
-    const next = isAppError(error) ? error.details.next : undefined;
-    if (!mayPass) this.#fail(`${asError(error).message} ${next ?? ''}`.trim(), () => true);
+    const { class: what, retryable, next = '' }: Partial<ErrorDetails> = isAppError(error) ? error.details : {};
+    const mayPass = what === 'lost' && retryable && this.#failures < maxLosses;
+    if (!mayPass) this.#fail(`${asError(error).message} ${next}`.trim(), () => true);
   }
 
   #lost(link: Link, { why, refused }: Loss): void {
@@ -295,15 +294,9 @@ export class MessageForwarder {
   }
 }
 
-/** A connection that was lost before it could be used. */
-class LinkLost extends Error {
-  readonly loss: Loss;
-
-  constructor(loss: Loss) {
-    super(`The connection to the daemon was lost: ${loss.why}.`);
-    this.loss = loss;
-  }
-}
+/** A connection was lost before it could be used. */
+const linkLost = ({ why, refused }: Loss) =>
+  interruptedError(`The connection to the daemon was lost: ${why}.`, { class: 'lost', retryable: !refused });
 
 /** Undefined for what is no single JSON-RPC message with an id that can be answered. */
 function seen(text: string): Seen | undefined {

@@ -233,10 +233,7 @@ const nobodyReady = (url: string): AppError =>
 /** No start takes longer; a lock that is older was left behind. */
 const maxStartMs = 60_000;
 
-/**
- * Sees to it that of several proxies one starts the daemon: undefined when another one is at it, else how to let go. Where two
- * take a lock that was left behind at the same moment, the second daemon finds its port taken and ends.
- */
+/** Lets one of several proxies start the daemon: how to let go, else undefined. Where two get in, the second finds its port taken. */
 export function takeStartLock(path: string, pid: number, now: number): (() => void) | undefined {
   fs.mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
   for (const isLast of [false, true]) {

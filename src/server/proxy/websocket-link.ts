@@ -21,10 +21,7 @@ export interface Loss {
   refused: boolean;
 }
 
-/**
- * Opens a link, to a daemon that it may have to wait for or to start. `again`: there was one before, which may be about to come
- * back by itself. Rejects with an `AppError` where none is to be had.
- */
+/** Opens a link to a daemon, waited for or started; rejects with an `AppError`. `again`: the one before may be about to come back. */
 export type OpenLink = (listener: LinkListener, again: boolean, signal: AbortSignal) => Promise<Link>;
 
 export interface DaemonAddress {

@@ -2,19 +2,19 @@ import { asError, isAppError } from '../../core/errors.ts';
 import { isRecord, textIn } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
-import type { IdleSessions } from '../access/idle-sessions.ts';
+import type { createIdleSessions } from '../access/idle-sessions.ts';
 import type { KeptRoom } from '../access/limits.ts';
 import type { RouteServices } from '../http/routes.ts';
 import { readJson } from '../mcp/lines.ts';
 import type { WorkOptions } from './frame-call.ts';
 import type { LiveSocket } from './live-socket.ts';
-import type { ClientFrame, FrameRules, HelloFrame, RefusedText, ServerFrame } from './protocol.ts';
+import type { ClientFrame, FrameRules, RefusedText, ServerFrame } from './protocol.ts';
 import { clientFrame, closeCodes, issueIn, ops, refusedFrame } from './protocol.ts';
 import { createFrameSession, type FrameSession, type Link } from './session.ts';
 
 export interface FrameServerOptions extends RouteServices, Pick<WorkOptions, 'ceilings' | 'kindOf'> {
   rules: FrameRules;
-  sessions: IdleSessions<FrameSession>;
+  sessions: ReturnType<typeof createIdleSessions<FrameSession>>;
   room: KeptRoom;
   /** WebSockets that are open. */
   connections(): number;
@@ -53,7 +53,11 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
   const send = (frame: ServerFrame) => socket.send(JSON.stringify(frame));
   const stopWaiting = clock.after(rules.helloMs, () => void socket.close(closeCodes.helloLate, 'no hello in time'));
 
-  function refuse(code: number, answer: Partial<HelloAnswer>, reason = answer.error ?? ''): void {
+  function refuse(
+    code: number,
+    answer: Partial<Extract<ServerFrame, { op: 'hello_ack' }>>,
+    reason = answer.error ?? '',
+  ): void {
     void send({ op: 'hello_ack', ok: false, ...answer });
     void socket.close(code, reason);
   }
@@ -177,8 +181,6 @@ function rotated({ options, caller, address, onRotated }: OpenClient, old = '', 
   return { ok: true } as const;
 }
 
-type HelloAnswer = Extract<ServerFrame, { op: 'hello_ack' }>;
-
 /** Somebody who said who he is. */
 type Hello = Exclude<Awaited<ReturnType<typeof readHello>>, { code: number }>;
 
@@ -197,12 +199,12 @@ async function readHello(options: FrameServerOptions, client: FrameClient, text:
   }
   const { data: frame, error } = clientFrame.safeParse(json.value);
   if (frame?.op !== 'hello') return invalid(issueIn(error));
-  const caller = callerOf(options, client, frame);
+  const caller = callerOf(options, client, frame.token);
   if ('status' in caller) return unauthorized(caller);
   try {
     const product = await options.productOf(caller, frame.root ?? client.root);
     // It may have been replaced meanwhile.
-    const now = callerOf(options, client, frame);
+    const now = callerOf(options, client, frame.token);
     return 'status' in now ? unauthorized(now) : { caller, frame, product };
   } catch (problem) {
     if (!isAppError(problem)) throw problem;
@@ -217,7 +219,7 @@ function unauthorized({ status, message, next, retryAfterSeconds }: Refusal) {
 }
 
 /** Who says hello. Where the connection said it before, the hello may say nothing else. */
-function callerOf({ tokens, identify }: FrameServerOptions, client: FrameClient, { token }: HelloFrame) {
+function callerOf({ tokens, identify }: FrameServerOptions, client: FrameClient, token: string | null | undefined) {
   const { caller: known, address } = client;
   if (known && (tokens.count() === 0 || !token)) return known;
   const identified = identify(token ? `Bearer ${token}` : undefined, address);

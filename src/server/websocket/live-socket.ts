@@ -16,10 +16,7 @@ const partBytes = 65_536;
 /** While more than the limit waits, a client has so many milliseconds for each part. */
 const overflowMs = 1_000;
 
-/**
- * What goes to one client, as fast as he reads and no faster. `onCrowded` hears when much waits, so that nothing more is read of the client, and when that is over. Where too much waits, or
- * the client takes nothing at all, he is sent away.
- */
+/** Sends no faster than the client reads. `onCrowded` hears that much waits, and that it is over; too much, or a standstill, ends it. */
 function createOutbox(
   socket: Pick<WebSocket, 'send' | 'terminate'>,
   rules: SocketRules,

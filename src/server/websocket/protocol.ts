@@ -60,8 +60,6 @@ export type ClientFrame = z.output<typeof clientFrame>;
 
 export type CallFrame = Extract<ClientFrame, { op: 'call_tool' }>;
 
-export type HelloFrame = Extract<ClientFrame, { op: 'hello' }>;
-
 export const ops: ReadonlySet<string> = new Set(clientFrame.options.map(({ shape }) => shape.op.value));
 
 export interface FrameError {

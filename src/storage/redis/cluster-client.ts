@@ -140,10 +140,7 @@ const movingPauseMs = 20;
 /** What follows the name of a command. */
 type Values = readonly (string | number)[];
 
-/**
- * Sends commands to the server that has the key, in a cluster or alone. Failures are `AppError`s of kind `storage`. A command
- * whose answer was lost is sent again, so each has to be one that may come twice.
- */
+/** Asks the server that has the key; failures are of kind `storage`. A command may come twice: one without an answer is sent again. */
 export function redisClient({ onWarning, ...options }: RedisClientOptions) {
   const { clock, patienceMs } = options;
   const topology = redisTopology(options);

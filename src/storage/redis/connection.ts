@@ -222,10 +222,7 @@ export function redisLink(options: RedisLinkOptions) {
   }
 
   return {
-    /**
-     * Rejects with `Unreachable`, or with what the server answered. Connecting has a patience of its own. A command whose
-     * connection was lost is sent again: all of them have to bear that.
-     */
+    /** Rejects with `Unreachable` or the server's answer. A command whose connection was lost is sent again: all have to bear that. */
     async ask(ask: RedisAsk): Promise<unknown> {
       const asked = clock.monotonic();
       await connected(Number.POSITIVE_INFINITY);

@@ -26,10 +26,7 @@ if redis.call('HGET', KEYS[1], 'holder') == ARGV[1] then redis.call('DEL', KEYS[
 return 1
 `);
 
-/**
- * A lease falls when its time is over by the clock of whoever asks, or by the server's own; that of a process that was killed
- * on this machine falls at once, where the system can tell.
- */
+/** A lease falls with its time, by the asker's clock or the server's, and at once where its process is known to be killed. */
 export const redisLeases = ({ client, keys, marks }: RedisParts): Pick<Store, 'lease' | 'release'> => ({
   async lease(id, holder, ttlMs, now) {
     const name = keys.lease(id);

@@ -4,10 +4,7 @@ export type RedisKeys = ReturnType<typeof redisKeys>;
 
 export const ownerHash = (owner: string): string => hash('sha256', owner).slice(0, 32);
 
-/**
- * Names of everything that is kept. What has to change in one step stands in the same braces, which is what a cluster goes by
- * when it decides where a key lives.
- */
+/** Names of everything that is kept. What changes in one step stands in the same braces, by which a cluster decides where a key lives. */
 export function redisKeys(prefix: string) {
   return {
     /** The keys of one thread, in the order in which scripts expect them: the head first. All of them in one slot of a cluster. */

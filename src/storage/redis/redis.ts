@@ -24,11 +24,10 @@ export async function redisInspection(client: RedisClient): Promise<StoreInspect
   const [first] = infos;
   const version = first?.get('valkey_version') ?? first?.get('redis_version') ?? 'unknown';
   const name = first?.has('valkey_version') ? 'Valkey' : 'Redis';
-  if (Number.parseInt(version, 10) < oldest) {
+  if (Number.parseInt(version, 10) < oldest)
     throw storageError('unavailable', `The Redis at ${client.address} is version ${version}.`, {
       next: `Update it to Redis ${oldest} or newer, or Valkey.`,
     });
-  }
   // A user may not be allowed to ask for it.
   const policies = await client.everywhere(['CONFIG', 'GET', 'appendfsync']).catch(() => []);
   const isSynced = policies.every(policy => textsOf(policy)[1] === 'always');
@@ -43,14 +42,12 @@ function warningsFor(infos: readonly ReadonlyMap<string, string>[], isSynced: bo
     warnings.push(
       'It keeps no append-only file: a crash loses what came after its last snapshot. Set "appendonly yes".',
     );
-  } else if (!isSynced) {
+  } else if (!isSynced)
     warnings.push(
       'It acknowledges changes before they are on its disk: when it dies, it can lose those of the last two seconds. Set "appendfsync always", or REDIS_DURABILITY=always.',
     );
-  }
-  if (some(info => Number(info.get('maxmemory') ?? 0) > 0 && info.get('maxmemory_policy') !== 'noeviction')) {
+  if (some(info => Number(info.get('maxmemory') ?? 0) > 0 && info.get('maxmemory_policy') !== 'noeviction'))
     warnings.push('It drops data when it is full: set "maxmemory-policy noeviction", or threads lose their text.');
-  }
   return warnings;
 }
 
@@ -82,9 +79,8 @@ function connectionGate(client: RedisClient) {
 }
 
 /**
- * Threads in a Redis that any number of machines share, alone or a cluster. Connects with the first use. Every change of a
- * thread is one script on the server; what stands elsewhere in a cluster (texts, lists of an owner) is written around it so
- * that a stop between them leaves nothing that is wrong, only something that is tidied up later.
+ * Threads in a Redis that many machines share, alone or a cluster, connected with the first use. A change is one script on the server;
+ * what stands elsewhere in a cluster is written around it, so that a stop between them leaves only something to tidy up later.
  */
 export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOptions): Store {
   const client = redisClient({ ...options, onWarning });
@@ -103,11 +99,7 @@ export function createRedisStore({ prefix, onWarning, ...options }: RedisStoreOp
   const queue = createQueue();
 
   /** What concerns one id is done one after the other, in the order of the asking; different ids do not wait for each other. */
-  const inTurn = <Result>(id: string, run: () => Promise<Result>): Promise<Result> =>
-    pass(async () => {
-      const leave = await queue.enter(id);
-      return run().finally(leave);
-    });
+  const inTurn = <Result>(id: string, run: () => Promise<Result>): Promise<Result> => pass(() => queue.run(id, run));
 
   return {
     kind: 'redis',
@@ -271,9 +263,8 @@ function bytesIn(reply: unknown): number {
 async function lostTexts(client: RedisClient, keys: RedisKeys, ids: readonly ThreadId[]): Promise<number[]> {
   const uses = new Map<string, Set<string>>();
   await inBatches(ids, async id => {
-    for (const [sha, user] of pairsOf(await client.send('HGETALL', keys.thread(id).blobs))) {
+    for (const [sha, user] of pairsOf(await client.send('HGETALL', keys.thread(id).blobs)))
       uses.set(sha, (uses.get(sha) ?? new Set()).add(user));
-    }
   });
   const lost = await inBatches([...uses], async ([sha, users]) => {
     const [text, list] = keys.blob(sha);

@@ -34,10 +34,7 @@ raise(KEYS[4], ARGV[3])
 return 1
 `);
 
-/**
- * Which threads an owner has. It only ever says where to look: what a head says counts. `onSkip` is told of threads that lists
- * and searches leave out because they are damaged.
- */
+/** Where to look for an owner's threads; their heads alone count. `onSkip` is told of damaged ones, which lists and searches leave out. */
 export function redisIndex(client: RedisClient, keys: RedisKeys, onSkip: (thread: string) => void) {
   const namesOf = ({ owner, workspace }: Pick<ThreadHead, 'owner' | 'workspace'>) => {
     const names = keys.owner(ownerHash(owner));

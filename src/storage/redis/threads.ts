@@ -40,10 +40,7 @@ export const textLife = (lifeMs: number): number => Math.ceil(2 * lifeMs + grace
 
 /** Sees to it that the server forgets nothing that somebody still needs. */
 export function redisKeeping(client: RedisClient, keys: RedisKeys, blobs: RedisBlobs) {
-  /**
-   * Keeps the texts of a thread that is to live `lifeMs` from now. They are kept for twice as long, so that it is seldom that
-   * all of them have to be touched. Answers until when they are kept.
-   */
+  /** Keeps the texts of a thread for twice its `lifeMs`, so that they are seldom touched. Answers until when they are kept. */
   async function texts(id: ThreadId, until: number, lifeMs: number, now: number): Promise<number> {
     if (now + lifeMs + graceMs <= until) return until;
     await blobs.keep(allTextsOf(await client.send('HKEYS', keys.thread(id).blobs)), textLife(lifeMs));
@@ -238,10 +235,7 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
   };
 }
 
-/**
- * The end of a thread: leaves a tombstone, and what only it refers to goes with it. False when the thread is not alive
- * (`deleted`), has not expired (`expired`), or changed meanwhile (`unused`, which counts as deleted).
- */
+/** Leaves a tombstone, and drops what only the thread refers to. False: it is not alive, not `expired`, or no longer `unused`. */
 function redisRemoval({ client, keys, random }: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
   return async ({ head, origin, version }: StoredHead, why: 'expired' | 'deleted' | 'unused', now: number) => {
     const { all } = keys.thread(head.id);

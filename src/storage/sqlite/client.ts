@@ -1,8 +1,7 @@
 import { scheduler } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { isAppError, storageError } from '../../core/errors.ts';
+import { AppError, isAppError, storageError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
-import { type FailureMessage, unpackFailure } from './failure.ts';
 import { inodeOf } from './tables.ts';
 import type { SqliteWrites } from './writes.ts';
 
@@ -39,11 +38,9 @@ export interface WriterRequest {
   request: WriteRequest | ControlRequest;
 }
 
-/** Yes and no are 1 and 0; where there is nothing to say it is 0. */
 export type WriterAnswer =
-  | { id: number; value: number }
-  | { id: number; failure: FailureMessage }
-  | { warning: string };
+  /** Yes and no are 1 and 0; where there is nothing to say it is 0. */
+  { id: number; value: number } | { id: number; failure: ConstructorParameters<typeof AppError> } | { warning: string };
 
 export interface WriterOptions {
   /** Absolute path; the file and its directory are made on first use. */
@@ -88,7 +85,7 @@ export function sqliteClient(options: WriterOptions, clock: Clock, onWarning: (m
       }
       const asked = waiting.get(answer.id);
       waiting.delete(answer.id);
-      if ('failure' in answer) asked?.reject(unpackFailure(answer.failure));
+      if ('failure' in answer) asked?.reject(new AppError(...answer.failure));
       else asked?.resolve(answer.value);
       if ('value' in answer) opened ??= inodeOf(options.file);
     }

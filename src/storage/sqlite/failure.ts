@@ -1,7 +1,7 @@
 import { closeSync, fsyncSync, openSync, rmSync, statSync, writeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import {
-  AppError,
+  type AppError,
   asError,
   bugError,
   type ErrorDetails,
@@ -149,15 +149,3 @@ const failedIo = (doing: string, file: string, raw: string, details: Partial<Err
     ...details,
     next: 'Try again; if it fails again, check the disk and the system log, and copy the data directory to another disk.',
   });
-
-/** An `AppError` as it crosses from one thread to another, without what caused it. */
-export type FailureMessage = Pick<AppError, 'kind' | 'message' | 'details'>;
-
-export const packFailure = ({ kind, message, details: { cause: _cause, ...details } }: AppError): FailureMessage => ({
-  kind,
-  message,
-  details,
-});
-
-export const unpackFailure = ({ kind, message, details }: FailureMessage): AppError =>
-  new AppError(kind, message, details);

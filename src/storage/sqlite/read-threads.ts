@@ -13,10 +13,7 @@ import type {
 import type { Prunable, Unused } from '../store.ts';
 import { damaged, recordOf } from './tables.ts';
 
-/**
- * What was read of rows that never change, so that it need not be read and checked again: keeps as much as fits, and gives up
- * what was not asked for the longest.
- */
+/** What was read of rows that never change, so that none is checked again; gives up what was not asked for the longest. */
 export function seenRows<Value extends { bytes: number }>(capacity: number) {
   const kept = new Map<string, Value>();
   let total = 0;
@@ -95,10 +92,7 @@ export function sqlitePrunable(db: DatabaseSync): (now: number, unused?: Unused)
   };
 }
 
-/**
- * Bytes of records that are remembered, over all threads; in memory they take about as many. Deleted threads are among them
- * until others take their place.
- */
+/** Bytes of records that are remembered, over all threads; those of deleted ones stay until others take their place. */
 const rememberedBytes = 4_000_000;
 
 /** A thread's records as they were read and found whole; the turns are frozen, since calls share them. */
@@ -114,10 +108,7 @@ interface SeenThread {
   bytes: number;
 }
 
-/**
- * Reads what a thread holds beyond its head. Records are only added, so that each is read and its checksum verified once for
- * as long as the file is open here; a later read takes what came since, whoever wrote it.
- */
+/** Reads what a thread holds beyond its head: each record once, for records are only added, whoever writes them. */
 export function sqliteThreadReader(db: DatabaseSync): (head: ThreadHead, thread: number) => Thread {
   const origin = db.prepare('SELECT n, body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
   const newRecords = db.prepare(

@@ -40,10 +40,7 @@ const headColumns = 't.n, t.id, h.body, h.seal, o.body AS origin_body, o.seal AS
 const headTables = `threads t LEFT JOIN ${headJoin}
   LEFT JOIN records o ON o.n = (SELECT min(n) FROM records WHERE thread = t.n)`;
 
-/**
- * Everything that only reads. A row whose checksum is wrong is never served; `onSkip` is told of threads that a list or a
- * search leaves out because they are damaged.
- */
+/** All that only reads, and never a row whose checksum is wrong; `onSkip` is told of damaged threads that a list or search leaves out. */
 export function sqliteReads(db: DatabaseSync, onSkip: (thread: string) => void) {
   const newest = newestRecord(db);
   const origin = db.prepare('SELECT body, seal FROM records WHERE thread = ? ORDER BY n LIMIT 1');
@@ -162,10 +159,7 @@ function headLister(db: DatabaseSync, onSkip: (thread: string) => void): (query:
   };
 }
 
-/**
- * The newest matching turns, by the index; then, for as many threads as are asked for, the newest few of them are read and
- * the one with the most occurrences is shown.
- */
+/** The newest matching turns, by the index; of each thread the newest few are read, and the one with the most occurrences is shown. */
 function sqliteSearch(
   db: DatabaseSync,
   snapshot: <Result>(run: () => Result) => Result,

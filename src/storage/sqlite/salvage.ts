@@ -35,10 +35,7 @@ interface Found {
   spend: Map<string, RecordOf<'spend'>>;
 }
 
-/**
- * Copies all that can be proved intact from a damaged file into a new database. In the place of each turn that is lost
- * stands one that says so. Answers what was saved and what was not, as sentences.
- */
+/** Copies all that is provably intact into a new database, with a note for each lost turn. Answers what was saved, as sentences. */
 export function sqliteSalvage(file: string, fresh: DatabaseSync, aside: string): string {
   const found = collect(file);
   fresh.exec('BEGIN IMMEDIATE');
@@ -131,9 +128,8 @@ function addRemains({ threads }: Found, record: Exclude<StoredRecord, { kind: 't
       if (!remains.turns.has(record.turn.seq)) remains.turns.set(record.turn.seq, { ...record.turn, ...noTexts });
       break;
     case 'exchange':
-      if (statusRank[record.status] >= statusRank[remains.exchanges.get(record.id)?.status ?? 'pending']) {
+      if (statusRank[record.status] >= statusRank[remains.exchanges.get(record.id)?.status ?? 'pending'])
         remains.exchanges.set(record.id, record);
-      }
       break;
     case 'compaction':
       remains.compactions.set(JSON.stringify(record.compaction), record);
@@ -223,9 +219,8 @@ function finish(rows: SqliteRows, kept: Kept, aside: string): void {
     rows.append(n, { kind: 'turn', thread: head.id, turn });
     if (!guesses.has(turn.exchange)) guesses.set(turn.exchange, 'done');
   }
-  for (const [id, guess] of guesses) {
+  for (const [id, guess] of guesses)
     rows.append(n, remains.exchanges.get(id) ?? { kind: 'exchange', thread: head.id, id, status: guess });
-  }
   for (const sha of blobs) rows.reference(n, sha);
   for (const record of remains.compactions.values()) {
     if (record.compaction.upToSeq <= head.seq) rows.append(n, record);

@@ -133,10 +133,7 @@ function refuseOldSqlite(db: DatabaseSync): void {
   });
 }
 
-/**
- * Answers the file's schema version. Refuses another program's file, and one that a newer version of this program wrote; one
- * of ours whose header or tables are damaged is told apart from both by its tables and its records.
- */
+/** The file's schema version. Refuses another program's file and a newer one, told from damaged ones of ours by tables and records. */
 function versionOf(db: DatabaseSync, file: string): number {
   const owner = onlyValue(db, 'PRAGMA application_id');
   const version = Number(onlyValue(db, 'PRAGMA user_version'));
@@ -151,18 +148,15 @@ function versionOf(db: DatabaseSync, file: string): number {
     version > 0 &&
     version <= migrations.length &&
     isNewest === (version === migrations.length)
-  ) {
+  )
     return version;
-  }
-  if (owner === applicationId && version > migrations.length && !(isNewest && found.length === own.length)) {
+  if (owner === applicationId && version > migrations.length && !(isNewest && found.length === own.length))
     throw configError(
       `${file} was written by a newer version of this program (schema ${version}; this version knows up to ${migrations.length}).`,
       { next: 'Update this program, or set POLYLOGUE_HOME to another directory to begin afresh.' },
     );
-  }
-  if (owner === applicationId || isNewest || isOurs(file)) {
+  if (owner === applicationId || isNewest || isOurs(file))
     throw storageError('corrupt', 'its header or the definition of its tables is damaged');
-  }
   if (owner === 0 && version === 0 && found.length === 0) return 0;
   throw configError(`${file} belongs to another program.`, {
     next: 'Set POLYLOGUE_HOME to a separate directory, or move that file away.',

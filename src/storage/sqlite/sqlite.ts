@@ -77,10 +77,7 @@ export function sqliteMethods({ read, indexed, write }: SqliteAccess) {
   } satisfies Partial<Store>;
 }
 
-/**
- * Threads in one SQLite file that any number of processes share. Reads happen here, on a connection that cannot write and
- * never waits; writes happen in a thread of their own. Nothing is opened before the first use.
- */
+/** Threads in a file of any number of processes, opened on first use: reads never wait and cannot write; a thread of its own writes. */
 export function createSqliteStore({ file, clock, onWarning, program }: SqliteStoreOptions): Store {
   let heard: string[] = [];
   const hear = (message: string) => {
@@ -96,10 +93,7 @@ export function createSqliteStore({ file, clock, onWarning, program }: SqliteSto
     return writer.send(request, unhurried);
   }
 
-  /**
-   * A read that goes by indexes, once they know all that was written until now. Where they can't be written, on a full disk or
-   * behind a lock, they are read as they are: a search may miss what came last then.
-   */
+  /** A read by indexes, once they are up to date. Where they can't be written (full disk, lock), a search may miss what came last. */
   const indexed: SqliteAccess['indexed'] = async (names, run) => {
     for (let isFirst = true; ; isFirst = false) {
       for (const name of names) await follow(name);

@@ -204,10 +204,7 @@ function jobOf(row: Row): Job {
   throw damagedJob(String(row.id), 'on the disk');
 }
 
-/**
- * Leases in the store. Each carries the mark of its process, so that the lease of one that was killed falls at once, where
- * the system can tell, and not only when its time is over.
- */
+/** Leases carry the marks of their processes, so that one of a killed process falls at once where the system can tell. */
 export function sqliteLeases(db: DatabaseSync) {
   const marks = processMarks();
   const take = db.prepare(

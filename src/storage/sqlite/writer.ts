@@ -1,9 +1,9 @@
 import { DatabaseSync } from 'node:sqlite';
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { storageError } from '../../core/errors.ts';
 import { lockHolder } from '../process-mark.ts';
 import { perform, type WriteRequest, type WriterAnswer, type WriterOptions, type WriterRequest } from './client.ts';
-import { isDamage, packFailure, passesSoon, sqliteFailure } from './failure.ts';
+import { isDamage, passesSoon, sqliteFailure } from './failure.ts';
 import { type Connect, lockWaitMs, sqliteOpen } from './open.ts';
 import { inodeOf } from './tables.ts';
 import { type SqliteWrites, sqliteWrites } from './writes.ts';
@@ -61,17 +61,11 @@ interface Held extends Transaction {
   repaired: boolean;
 }
 
-type Reply = (answers: readonly WriterAnswer[]) => void;
-
-/**
- * The one writer of a process, in a thread of its own: waiting for a lock or for the disk stops nothing else. It answers a
- * request once it is durable.
- */
+/** The one writer of a process, in its own thread: waits for a lock or the disk stop nothing else. Its answers are durable. */
 class Writer {
   readonly #options: WriterOptions;
   readonly #connect: Connect;
-  readonly #reply: Reply;
-  readonly #end: () => void;
+  readonly #port: MessagePort;
   #queue: WriterRequest[] = [];
   #answers: WriterAnswer[] = [];
   #held: Held | undefined;
@@ -80,11 +74,10 @@ class Writer {
   /** The lock was waited for in vain. */
   #isShort = false;
 
-  constructor(options: WriterOptions, connect: Connect, reply: Reply, end: () => void) {
+  constructor(options: WriterOptions, connect: Connect, port: MessagePort) {
     this.#options = options;
     this.#connect = connect;
-    this.#reply = reply;
-    this.#end = end;
+    this.#port = port;
   }
 
   take(requests: readonly WriterRequest[]): void {
@@ -113,7 +106,7 @@ class Writer {
   }
 
   #tell(): void {
-    if (this.#answers.length > 0) this.#reply(this.#answers);
+    if (this.#answers.length > 0) this.#port.postMessage(this.#answers);
     this.#answers = [];
   }
 
@@ -215,22 +208,20 @@ class Writer {
   }
 
   #close(id: number): void {
-    try {
+    this.#control(id, () => {
       // Other processes may be reading: what cannot be moved now is moved by the last of them.
       this.#held?.db.exec('PRAGMA busy_timeout = 200; PRAGMA wal_checkpoint(TRUNCATE)');
       this.#drop();
-      this.#answer(id, { value: 0 });
-    } catch (error) {
-      this.#answer(id, { error });
-    } finally {
-      this.#tell();
-      this.#end();
-    }
+      return { repaired: false };
+    });
+    this.#tell();
+    this.#port.close();
   }
 
   #answer(id: number, outcome: Outcome): void {
-    if ('value' in outcome) this.#answers.push({ id, value: outcome.value });
-    else this.#answers.push({ id, failure: packFailure(sqliteFailure(outcome.error, this.#options.file)) });
+    if ('value' in outcome) return void this.#answers.push({ id, value: outcome.value });
+    const { kind, message, details } = sqliteFailure(outcome.error, this.#options.file);
+    this.#answers.push({ id, failure: [kind, message, { ...details, cause: undefined }] });
   }
 }
 
@@ -238,13 +229,7 @@ class Writer {
 export function startWriter(connect: Connect): void {
   const port = parentPort;
   if (!port) return;
-  const options: WriterOptions = workerData;
-  const writer = new Writer(
-    options,
-    connect,
-    answers => port.postMessage(answers),
-    () => port.close(),
-  );
+  const writer = new Writer(workerData, connect, port);
   port.on('message', (requests: readonly WriterRequest[]) => writer.take(requests));
 }
 

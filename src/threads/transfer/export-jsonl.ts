@@ -14,9 +14,8 @@ export interface Exported {
 }
 
 /**
- * A thread as lines of JSON, each with its line end; the same bytes for the same thread, in whichever store it lives. A fork
- * comes whole, with the turns it begins with, so that it is the same thread where its original is not known. Texts are read
- * one at a time, when their line is due.
+ * A thread as lines of JSON, each with its line end: the same bytes in whichever store, with texts read when their line is due. A fork
+ * comes whole, with the turns it begins with, so that it is the same thread where its original is not known.
  */
 export async function* exportJsonl({ thread, blob }: Exported): AsyncGenerator<string> {
   const chain = createSumChain();

@@ -42,10 +42,7 @@ const unfinished = ' (import not finished)';
 /** Turns of one exchange that are written in one change. */
 const maxTurns = 32;
 
-/**
- * Reads the file again and writes its records; the thread gets its title and its time with the last change. When anything fails
- * on the way, what was written goes again. Answers how many secrets were masked, by kind.
- */
+/** Reads the file again and writes its records, title and time last; what fails leaves nothing. Answers the masked secrets, by kind. */
 async function writeRecords(parts: ImportParts, { open, place, signal, onProgress }: ImportOptions, survey: Survey) {
   const masks = createRecordMask(parts.mask, survey.id, survey.masks);
   const writer = createWriter(parts, place, survey.id);
@@ -155,9 +152,8 @@ function createWriter({ threads: { store, lifetimeMs }, clock }: ImportParts, pl
 const aheadMs = 86_400_000;
 
 /**
- * Reads an exported thread into the store: all of it, or nothing. Throws INVALID_INPUT_FORMAT for what is broken, newer than this
- * program, or there already. `missing`: texts that turns refer to and that are in no line; `masked`: secrets that were still in the file,
- * kind → how many.
+ * Reads an exported thread into the store, all or nothing; throws INVALID_INPUT_FORMAT for what is broken, newer, or there already.
+ * `missing`: texts that turns refer to and that are in no line; `masked`: secrets that were still in the file, kind → how many.
  */
 export async function importJsonl(parts: ImportParts, options: ImportOptions) {
   const survey = await surveyed(parts, options);
@@ -224,13 +220,12 @@ function note({ files, images }: StoredTurn, texts: Set<Sha256>, pictures: Set<S
 /** What expired or was removed may come back by its file; what is there is never written over. */
 async function makeWay({ threads: { store }, clock }: ImportParts, { id }: Survey): Promise<void> {
   const found = await store.head(id, clock.now());
-  if (found.state === 'live') {
+  if (found.state === 'live')
     throw inputError(`Thread ${id} is there already.`, {
       class: 'exists',
       next: 'Import it as a new thread (as_new, or --as-new), or continue the existing one.',
       validationErrors: [{ field: 'as_new', error: 'the id is taken', allowed: ['true'] }],
     });
-  }
   if (found.state === 'expired') await store.prune(clock.now());
 }
 

@@ -66,10 +66,7 @@ const sumLength = 32;
 
 const sealed = /,"sum":"([0-9a-f]{32})"\}$/;
 
-/**
- * Each line ends in the checksum of itself and of all before it: a line that was changed, moved, doubled or left out is
- * noticed where it stands. This finds damage; it is no signature.
- */
+/** Each line ends in the checksum of all up to it, so that damage is noticed where it stands. This is no signature. */
 export function createSumChain() {
   let sum = '';
   const next = (json: string) => hash('sha256', `${sum}\n${json}`).slice(0, sumLength);
@@ -129,11 +126,10 @@ export async function* readRecords(open: OpenBytes, signal?: AbortSignal, most =
 
 function checkHeader(text: string): void {
   const header = parsedJson(text);
-  if (!isRecord(header) || header.format !== formatName || typeof header.version !== 'number') {
+  if (!isRecord(header) || header.format !== formatName || typeof header.version !== 'number')
     throw inputError('This is no thread that was exported as JSONL.', {
       next: 'Name a file that was exported with format jsonl; md and html are for reading alone.',
     });
-  }
   if (header.version <= formatVersion) return;
   const version = String(header.version).slice(0, 20);
   throw inputError(`The file is of version ${version} of the format; this program reads up to ${formatVersion}.`, {

@@ -1,7 +1,6 @@
 import { isAppError } from '../../core/errors.ts';
 import type { Emit } from '../../core/ports.ts';
 import type { ExportFormat } from '../../core/thread.ts';
-import type { Prunable } from '../../storage/store.ts';
 import type { ThreadScope } from '../threads.ts';
 import type { Exported, ReadBlob } from './export-jsonl.ts';
 import type { ImportOptions, ImportParts } from './import-jsonl.ts';
@@ -32,33 +31,21 @@ export function createTransfer(parts: ImportParts & { emit: Emit }) {
   };
 
   return {
-    /**
-     * Throws like `Threads.find` when there is no such thread. `pieces`: the file's text, in order; texts of the store are read as
-     * they are due.
-     */
+    /** Throws like `Threads.find`. `pieces`: the file's text, in order; texts of the store are read as they are due. */
     async export(reference: string, place: ThreadScope, format: ExportFormat) {
       const thread = await threads.find(reference, place);
-      const write = await writers[format]();
-      return { thread, pieces: write({ thread, blob }) };
+      return { thread, pieces: (await writers[format]())({ thread, blob }) };
     },
     async import(options: ImportOptions) {
       const { importJsonl } = await import('./import-jsonl.ts');
       return importJsonl(parts, options);
     },
-    /** What went, or would go. */
-    async prune({ owner, unusedFor, dryRun }: PruneOptions): Promise<Prunable> {
+    /** What went, or would (`dryRun`). `unusedFor`: milliseconds; threads of this owner that were not used for so long go too. */
+    async prune({ owner, unusedFor, dryRun }: { owner: string; unusedFor?: number; dryRun: boolean }) {
       const now = clock.now();
       const unused = unusedFor === undefined ? undefined : { owner, since: now - unusedFor };
       const found = await store.prunable(now, unused);
       return dryRun ? found : { ...found, threads: await store.prune(now, unused) };
     },
   };
-}
-
-export interface PruneOptions {
-  owner: string;
-  /** Milliseconds: threads of this owner that were not used for so long go too. */
-  unusedFor?: number | undefined;
-  /** Only says what would go. */
-  dryRun: boolean;
 }
