@@ -45,7 +45,7 @@ const clock: Clock = {
 
 /** The machine as this process finds it. */
 export const systemEnvironment = (): ProcessEnvironment => ({
-  cwd: process.cwd(),
+  cwd: workingDirectory(),
   homeDir: homedir(),
   platform: process.platform,
   nodeVersion: process.versions.node,
@@ -56,6 +56,16 @@ export const systemEnvironment = (): ProcessEnvironment => ({
   // Hosts and shells show it on a terminal.
   writeError: line => void process.stderr.write(printableText(line)),
 });
+
+/** Another one would be another project. */
+function workingDirectory(): string {
+  try {
+    return process.cwd();
+  } catch (cause) {
+    const next = 'Change to a directory that exists, and start Polylogue there.';
+    throw configError('The current directory is gone.', { next, cause });
+  }
+}
 
 /** Where the system keeps it in a file, with the time at which it began: a number is given again. */
 function nameOfProcess(pid: number): string {

@@ -83,9 +83,9 @@ export async function runProgram(argv: readonly string[]): Promise<void> {
 }
 
 async function run({ definition, args, flags, settings, commands }: Invocation): Promise<number> {
-  const system = systemEnvironment();
   const out = createOutput(process.stdout, process.stderr, isOn(flags, 'json'));
   try {
+    const system = systemEnvironment();
     const { cwd, homeDir, platform } = system;
     const { env } = process;
     const sources = { env, argvFlags: settings, homeDir, platform, cwd, readFile: readIfPresent };

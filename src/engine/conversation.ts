@@ -51,11 +51,12 @@ async function readShown(services: CallServices, request: SendMessageRequest): P
   } else if (request.search) {
     const index = await services.indexes.of(request.root);
     const { signal } = request;
-    const { warning } = await index.refresh({ signal, waitMs: searchWaitMs });
-    if (warning !== undefined) shown.warnings.push(`search: ${warning}`);
+    await index.refresh({ signal, waitMs: searchWaitMs });
     for (const { path, from, to } of await index.search(request.message, maxHits, signal)) {
       if (!shown.paths.includes(path)) await show(services, request, `${path}:${from}-${to}`, shown);
     }
+    const warning = index.warning();
+    if (warning !== undefined) shown.warnings.push(`search: ${warning}`);
   }
   return shown;
 }

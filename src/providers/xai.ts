@@ -1,4 +1,5 @@
 import type { LanguageModelV4, LanguageModelV4Message, LanguageModelV4ReasoningPart } from '@ai-sdk/provider';
+import { recordIn } from '../core/json.ts';
 import { startedSearch, type UsesIn, use } from '../models/fees.ts';
 import { keyedProvider } from '../models/provider.ts';
 import { liveList } from './shared/list-models.ts';
@@ -27,11 +28,16 @@ function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
     if (thoughts.length === 0 || kept.has(key)) return;
     kept.set(key, thoughts);
     chars += sizeOf(key, thoughts);
-    for (const [oldest, its] of kept) {
+    for (const oldest of kept.keys()) {
       if (chars <= maxChars) return;
-      kept.delete(oldest);
-      chars -= sizeOf(oldest, its);
+      drop(oldest);
     }
+  }
+
+  function drop(key: string): void {
+    const its = kept.get(key);
+    if (its) chars -= sizeOf(key, its);
+    kept.delete(key);
   }
 
   function withThoughts(message: LanguageModelV4Message, keyOf: (text: string) => string): LanguageModelV4Message {
@@ -49,7 +55,14 @@ function createEchoedThoughts(): (model: LanguageModelV4) => LanguageModelV4 {
       const keyOf = (text: string) => JSON.stringify([model.modelId, thread, text.trim()]);
       const prompt = options.prompt.map(message => withThoughts(message, keyOf));
       const mapping = () => collected((text, thoughts) => keep(keyOf(text), thoughts));
-      return mappedParts(model, mapping).doStream({ ...options, prompt });
+      try {
+        return await mappedParts(model, mapping).doStream({ ...options, prompt });
+      } catch (error) {
+        // A seal that is not known any more would make the vendor refuse all that follows in the thread.
+        const isItsOwn = (key: string) => key.startsWith(JSON.stringify([model.modelId, thread]).slice(0, -1));
+        if (recordIn(error).statusCode === 400) [...kept.keys()].filter(isItsOwn).forEach(drop);
+        throw error;
+      }
     });
 }
 

@@ -1,5 +1,5 @@
 import { constants } from 'node:fs';
-import { mkdir, open, readlink, rm, unlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, open, readlink, rm, unlink, writeFile } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import { securityError, storageError } from '../core/errors.ts';
 import { printablePath } from '../core/text.ts';
@@ -74,6 +74,8 @@ export async function targetInside({ sandbox }: Pick<ChangeOptions, 'sandbox'>, 
     throw securityError(`${printablePath(path)} is a directory.`, { next: 'Name a file.' });
   }
   if (located.code !== 'not_found') throw notThere(path, located.reason);
+  // Nothing would be kept of the link.
+  if (await lstat(path).catch(() => undefined)) throw notThere(path, 'It is a link to what is not there.');
   return path;
 }
 

@@ -63,6 +63,16 @@ describe('the command line', () => {
     for (const part of ['Models:', '--offline', '--roots', '--private', 'DEFAULT_MODEL']) expect(out).toContain(part);
   });
 
+  it.each([[['models']], [[]]])('says that the directory it is started in is gone: %j', async args => {
+    const gone = JSON.stringify(join(place, 'gone'));
+    const leave = `import { mkdirSync, rmdirSync } from 'node:fs'; mkdirSync(${gone}); process.chdir(${gone}); rmdirSync(${gone});`;
+    const node = ['--import', `data:text/javascript,${encodeURIComponent(leave)}`];
+    const { code, err } = await run(args, { node });
+    expect(err).toContain('The current directory is gone.');
+    expect(err).not.toContain('bug');
+    expect(code).toBe(2);
+  });
+
   it('tells its version', async () => {
     const manifest = JSON.parse(await readFile(new URL('../../package.json', import.meta.url), 'utf8'));
     expect((await run(['--version'])).out.trim()).toBe(manifest.version);

@@ -94,6 +94,23 @@ describe('xai', () => {
     }
   });
 
+  it('sends sealed thoughts no more once the vendor refused a request with them', async () => {
+    const vendor = await startXai();
+    try {
+      const ask = await providerAsker(xai, { apiKey: 'test-key', baseUrl: vendor.url });
+      vendor.script({ answer: 'Yes.', reasoning: 'It is prime.' });
+      await ask(grok, { cacheKey: 'thread-1' });
+      const messages: Message[] = [say('user', 'Is 7 prime?'), say('assistant', 'Yes.'), say('user', 'And 9?')];
+      vendor.script({ fault: 'status', status: 400, body: { error: 'Could not decrypt the provided content.' } });
+      await expect(ask(grok, { cacheKey: 'thread-1', messages })).rejects.toThrow();
+      await ask(grok, { cacheKey: 'thread-1', messages });
+      const sealed = vendor.requests.map(({ body }) => JSON.stringify(body).includes('"encrypted_content"'));
+      expect(sealed).toEqual([false, true, false]);
+    } finally {
+      await vendor.close();
+    }
+  });
+
   it('keeps the thoughts of the first answer of the same words, and of long ones the last few', async () => {
     const vendor = await startXai();
     try {

@@ -12,13 +12,25 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
+/** Neither a circle nor a bigint, which nobody can write down. */
+function isJson(value: unknown): boolean {
+  try {
+    JSON.stringify(value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const args = z.record(z.string(), z.unknown()).refine(isJson, 'expected what JSON can hold');
+
 /** A schema of zod or valibot has a `type` too, and means nothing to a vendor. What these make of it for JSON says which properties there are. */
 const jsonSchema = z
   .custom(
     value => !isRecord(value) || !('~standard' in value) || 'properties' in value || 'additionalProperties' in value,
     'expected JSON Schema, as z.toJSONSchema(schema) makes it',
   )
-  .pipe(z.looseObject({ type: z.literal('object') }));
+  .pipe(z.looseObject({ type: z.literal('object') }).refine(isJson, 'expected what JSON can hold'));
 
 const toolMembers = {
   name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
@@ -153,14 +165,11 @@ export const checkAnswer = {
   onToolCall: answerOf(
     'onToolCall',
     z.discriminatedUnion('action', [
-      z.strictObject({ action: z.literal('allow'), args: z.record(z.string(), z.unknown()).optional() }),
+      z.strictObject({ action: z.literal('allow'), args: args.optional() }),
       z.strictObject({ action: z.literal('deny'), reason: z.string() }),
     ]),
   ),
-  check: answerOf(
-    'check',
-    z.union([z.strictObject({ problem: z.string() }), z.strictObject({ args: z.record(z.string(), z.unknown()) })]),
-  ),
+  check: answerOf('check', z.union([z.strictObject({ problem: z.string() }), z.strictObject({ args })])),
   onQuestion: answerOf('onQuestion', z.string()),
   retrieve: answerOf('retrieve', z.array(z.union([z.string(), z.object({ source: z.string(), text: z.string() })]))),
 };

@@ -194,6 +194,6 @@ function failed(input: string, error: unknown): Outcome {
 }
 
 const tooLong = (input: string, length: number, limit: number): AppError =>
-  limitError('size', `${input} holds ${length} characters of text; at most ${limit} are taken.`, {
+  limitError('size', `${input} holds at least ${length} characters of text; at most ${limit} are taken.`, {
     next: 'Split the document, or send the part that matters.',
   });

@@ -140,12 +140,14 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
   let isWanted = false;
   let isBusy = false;
   let work = Promise.resolve();
+  // A copy: a part of a text keeps all of that in memory, for as long as it waits for a client.
+  const tell = (text: string) => onText(structuredClone(text));
 
   async function pass(words: number): Promise<void> {
     const { text, places = [] } = await mask(line.slice(base, words), scope, 'model');
     // A secret turned out to have begun before: what is out is none of it, for it was masked with all that stood there.
     if (!text.startsWith(out)) return;
-    if (text.length > out.length) onText(text.slice(out.length));
+    if (text.length > out.length) tell(text.slice(out.length));
     out = text;
     sent = words;
     const next = wordStart(line, words - overlap) - base;
@@ -159,7 +161,7 @@ export function createMaskedStream(mask: Mask, scope: string, onText: (text: str
     const { text: masked, places = [] } = await mask(text, scope, 'model');
     // What follows may show that a secret is of another kind than it seemed.
     const rest = masked.slice(lengthBefore(sent, places));
-    if (rest !== '') onText(rest);
+    if (rest !== '') tell(rest);
     out = '';
     sent = 0;
     base = 0;

@@ -21,7 +21,7 @@ export async function searchFiles(services: CallServices, call: RoutedCall) {
   const payer = { owner: request.principal.owner, thread: thread.id };
   try {
     const index = await services.indexes.of(request.principal.root);
-    const { warning } = await index.refresh({
+    await index.refresh({
       signal,
       payer,
       waitMs: searchWaitMs,
@@ -41,6 +41,7 @@ export async function searchFiles(services: CallServices, call: RoutedCall) {
       });
       if (ranges.length > 0) found.push({ file, ranges });
     }
+    const warning = index.warning();
     const none = found.length === 0 ? ['use_search found nothing about this in the project.'] : [];
     return { found, warnings: warning === undefined ? none : [...none, `use_search: ${warning}`] };
   } catch (error) {

@@ -26,9 +26,9 @@ export const search = defineCommand({
       throw inputError('There is nothing to look for.', { next: 'As in: polylogue search where are secrets masked' });
     const limit = numberFlag(flags, 'limit', { min: 1, max: maxResults }) ?? usual;
     return openProduct(context, async ({ product, signal }) => {
-      const { index, report } = await refreshedIndex(context, product, signal);
-      const { warning } = report;
+      const { index } = await refreshedIndex(context, product, signal);
       const hits = await index.search(question, limit, signal);
+      const warning = index.warning();
       out.document({ status: 'success', root: product.root, warning, hits: hits.map(hit => ({ ...hit })) });
       if (warning !== undefined) out.warn(warning);
       if (hits.length === 0) out.line('No matches in this project.');

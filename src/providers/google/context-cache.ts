@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import { remember, withDeadline } from '../../core/concurrency.ts';
+import { createQueue, orAbort, remember, withDeadline, withTimeout } from '../../core/concurrency.ts';
+import { abortError } from '../../core/errors.ts';
 import { recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type ConnectContext, shownFiles, type VendorEndpoint } from '../../models/provider.ts';
@@ -92,7 +93,10 @@ export class GoogleCaches {
   readonly #options: GoogleCachesOptions;
   /** Those that this process made, renewed or used: they go when it does. */
   readonly #own = new Map<string, VendorCache>();
-  readonly #parting = new Set<Promise<unknown>>();
+  /** What is being made or removed at the vendor; none of them rejects. */
+  readonly #pending = new Set<Promise<unknown>>();
+  readonly #turns = createQueue();
+  #isClosed = false;
   /** Of the last answered prompt of each thread: a call that begins like the one before will probably be followed by more. */
   readonly #beginnings = new Map<string, Beginning>();
   /** Key → tokens from which on a cache may be tried again. */
@@ -105,9 +109,11 @@ export class GoogleCaches {
   /** The cache that holds the beginning of this prompt; undefined: ask without one. Never throws. */
   async forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
     try {
-      return await this.#choose(prompt, signal);
+      // Another call may make just the one that this one would make.
+      const leave = await this.#turns.enter(keyOf(prompt), signal);
+      return await this.#choose(prompt, signal).finally(leave);
     } catch {
-      // The store of the records failed: what matters there is said by whoever stores the answer.
+      // The call was ended, or the store of the records failed: what matters there is said by whoever stores the answer.
       return undefined;
     }
   }
@@ -133,10 +139,14 @@ export class GoogleCaches {
 
   /** Removes those that this process made or used, record and all. */
   async close(): Promise<void> {
+    const { clock } = this.#options;
+    this.#isClosed = true;
     const mine = [...this.#own];
-    const now = this.#options.clock.storeTime();
-    for (const [, { name, expires }] of mine) if (expires > now) this.#part(name);
-    await Promise.all(this.#parting);
+    for (const [, { name, expires }] of mine) if (expires > clock.storeTime()) this.#part(name);
+    const idle = async () => {
+      while (this.#pending.size > 0) await Promise.all(this.#pending);
+    };
+    await withTimeout(clock, partingMs, idle());
     await Promise.all(mine.map(([key, { name }]) => this.#drop(key, name)));
   }
 
@@ -163,25 +173,38 @@ export class GoogleCaches {
 
   /** Makes a cache of all of a prompt where that is worth it, and only then gives up the one before. */
   async #build(prompt: PromptOfThread, before: VendorCache | undefined, signal: AbortSignal) {
-    const { vendor, clock } = this.#options;
-    const { thread, model, contents } = prompt;
     const key = keyOf(prompt);
     const tokens = tokensOf(prompt);
-    if (tokens < Math.max(leastTokens(model), this.#refused.get(key) ?? 0)) return undefined;
+    const least = Math.max(leastTokens(prompt.model), this.#refused.get(key) ?? 0);
+    if (tokens < least || this.#isClosed) return undefined;
     try {
-      const making = withDeadline(clock, patienceMs, both => vendor.create(prompt, both), signal);
-      const { keptMs = ttlMs, ...made } = await making;
-      const created = clock.storeTime();
-      const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
-      await this.#keep(key, { provider, model, thread, ...made, ...facts });
+      const making = this.#make(prompt, tokens, signal);
+      this.#follow(making);
+      const made = await orAbort(making, signal);
       if (before) this.#part(before.name);
-      const written = made.tokens || tokens;
-      return { name: made.name, messages: contents.length, written, stored: (written * keptMs) / 3_600_000 };
+      return made;
     } catch {
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
       if (!signal.aborted) remember(this.#refused, key, tokens * 2, maxRemembered);
       return undefined;
     }
+  }
+
+  /** Is told its name also where nobody waits for it any more: it would be paid for, and known to nobody. */
+  async #make(prompt: PromptOfThread, tokens: number, signal: AbortSignal): Promise<CacheInUse> {
+    const { vendor, clock } = this.#options;
+    const { thread, model, contents } = prompt;
+    const making = withDeadline(clock, patienceMs, late => vendor.create(prompt, late));
+    const { keptMs = ttlMs, ...made } = await making;
+    if (signal.aborted || this.#isClosed) {
+      this.#part(made.name);
+      throw abortError(signal);
+    }
+    const created = clock.storeTime();
+    const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
+    await this.#keep(keyOf(prompt), { provider, model, thread, ...made, ...facts });
+    const written = made.tokens || tokens;
+    return { name: made.name, messages: contents.length, written, stored: (written * keptMs) / 3_600_000 };
   }
 
   /** Answers the storage that was bought, in tokens times hours. */
@@ -231,9 +254,12 @@ export class GoogleCaches {
   #part(name: string): void {
     const { vendor, clock } = this.#options;
     // A vendor that does not answer drops it by itself when its time is over.
-    const gone = withDeadline(clock, partingMs, signal => vendor.remove(name, signal)).catch(() => undefined);
-    this.#parting.add(gone);
-    void gone.finally(() => this.#parting.delete(gone));
+    this.#follow(withDeadline(clock, partingMs, signal => vendor.remove(name, signal)));
+  }
+
+  #follow(work: Promise<unknown>): void {
+    const over: Promise<unknown> = work.catch(() => undefined).finally(() => this.#pending.delete(over));
+    this.#pending.add(over);
   }
 }
 

@@ -172,28 +172,41 @@ function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly
     }
   }
 
-  /** Those that the last refresh did not find unusable. */
-  let usable = indexes;
+  /** Those that cannot be used, since the last refresh, and what that one had to say of all. */
+  const failed = new Map<RootIndex, AppError>();
+  let told: string | undefined;
+
+  /** Asks those that can be used; throws where none can. */
+  async function ofUsable<Answer>(signal: AbortSignal, ask: (index: RootIndex) => Promise<Answer>): Promise<Answer[]> {
+    const tried = (index: RootIndex) =>
+      ask(index).catch(error => {
+        if (signal.aborted || !isAppError(error) || !/storage|bug/.test(error.kind)) throw error;
+        failed.set(index, error);
+      });
+    const usable = indexes.filter(index => !failed.has(index));
+    const answers = (await inParallel(usable, rootsAtOnce, tried, signal)).filter(each => each !== undefined);
+    for (const error of answers.length === 0 ? failed.values() : []) throw error;
+    return answers;
+  }
+
+  /** What those who ask have to know of what is not searched; undefined: nothing. */
+  const warning = () =>
+    [told ?? [], ...[...failed].map(([{ root }, { message }]) => `${root} is not searched: ${message}`)]
+      .flat()
+      .join(' ') || undefined;
 
   return {
+    warning,
     /** Directories that are searched, the project first. */
     roots: indexes.map(({ root }) => root),
-    /** Fails where no index can be used; else `warning` names the roots that are left out, and searches leave them out too. */
+    /** Searches leave out what could not be refreshed. */
     async refresh(how: RefreshOptions) {
-      const failed = new Map<RootIndex, AppError>();
-      const tried = (index: RootIndex) =>
-        index.refresh(how).catch(error => {
-          if (how.signal.aborted || !isAppError(error) || error.kind !== 'storage') throw error;
-          failed.set(index, error);
-        });
-      const refreshed = await inParallel(indexes, rootsAtOnce, tried, how.signal);
-      const all = refreshed.filter(each => each !== undefined);
-      for (const error of all.length === 0 ? failed.values() : []) throw error;
-      usable = indexes.filter(index => !failed.has(index));
+      failed.clear();
+      const all = await ofUsable(how.signal, index => index.refresh(how));
+      told = all.find(each => each.warning !== undefined)?.warning;
       const sum = (count: (each: (typeof all)[number]) => number) =>
         all.reduce((total, each) => total + count(each), 0);
-      const warnings = [...failed].map(([{ root }, { message }]) => `${root} is not searched: ${message}`);
-      const warning = [all.find(each => each.warning !== undefined)?.warning ?? [], ...warnings].flat().join(' ');
+      const warned = warning();
       return {
         files: sum(each => each.files),
         indexed: sum(each => each.indexed),
@@ -201,13 +214,13 @@ function joinIndexes({ embedder, mask }: SearchIndexesOptions, indexes: readonly
         skipped: all.flatMap(each => each.skipped),
         chunks: sum(each => each.chunks),
         ...(all.some(each => each.vectors !== undefined) && { vectors: sum(each => each.vectors ?? 0) }),
-        ...(warning !== '' && { warning }),
+        ...(warned !== undefined && { warning: warned }),
       };
     },
     async search(question: string, limit: number, signal: AbortSignal, payer?: Payer) {
       throwIfAborted(signal);
       const near = embedder && (await vectorOf(question, embedder, signal, payer));
-      const hits = await inParallel(usable, rootsAtOnce, index => index.search(question, limit, signal, near), signal);
+      const hits = await ofUsable(signal, index => index.search(question, limit, signal, near));
       const [only = [], ...others] = hits;
       if (others.length === 0) return only;
       return hits

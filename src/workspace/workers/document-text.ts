@@ -1,6 +1,6 @@
 import type { DocumentFormat } from '../read-file.ts';
 
-/** The text of a document, or how many characters it has beyond the limit, or why there is none. */
+/** The text of a document, or how many characters it has at least where that is beyond the limit, or why there is none. */
 export type DocumentText = { text: string } | { tooLong: number } | { problem: string };
 
 /** Reads a document. The parsers are loaded with the first one. */
@@ -10,15 +10,24 @@ export async function documentText(
   maxChars = Number.POSITIVE_INFINITY,
 ): Promise<DocumentText> {
   try {
-    const text = format === 'pdf' ? await pdfText(bytes) : await officeText(format, bytes);
-    if (text.length > maxChars) return { tooLong: text.length };
+    const text = format === 'pdf' ? await pdfText(bytes) : await officeText(format, bytes, maxChars);
+    assertShort(text, maxChars);
     if (/\S/.test(text.replace(partTitle, ''))) return { text };
     return { problem: 'It has no text; its pages may be scans.' };
   } catch (error) {
+    if (error instanceof TooLong) return { tooLong: error.length };
     const { name, message } = error instanceof Error ? error : new Error(String(error));
     if (name === 'PasswordException') return { problem: 'It is protected by a password.' };
     return { problem: `It cannot be read as ${format.toUpperCase()} (${message}).` };
   }
+}
+
+class TooLong extends Error {
+  length = 0;
+}
+
+function assertShort({ length }: Pick<string, 'length'>, maxChars: number): void {
+  if (length > maxChars) throw Object.assign(new TooLong(), { length });
 }
 
 /** Heads a page, slide or sheet; the files' outlines know it for a heading. */
@@ -53,7 +62,7 @@ const maxUnpacked = 256 * 1024 * 1024;
 /** The parts of an Office document by their names. */
 type Parts = Readonly<Record<string, string>>;
 
-async function officeText(format: Exclude<DocumentFormat, 'pdf'>, bytes: Uint8Array): Promise<string> {
+async function officeText(format: Exclude<DocumentFormat, 'pdf'>, bytes: Uint8Array, maxChars: number) {
   const { strFromU8, unzipSync } = await import('fflate');
   let unpacked = 0;
   const files = unzipSync(bytes, {
@@ -65,7 +74,7 @@ async function officeText(format: Exclude<DocumentFormat, 'pdf'>, bytes: Uint8Ar
     },
   });
   const parts = Object.fromEntries(Object.entries(files).map(([name, data]) => [name, strFromU8(data)]));
-  return { xlsx: sheetsText, pptx: slidesText, docx: wordText }[format](parts);
+  return { xlsx: sheetsText, pptx: slidesText, docx: wordText }[format](parts, maxChars);
 }
 
 function wordText(parts: Parts): string {
@@ -143,7 +152,7 @@ function elements(name: string, xml = ''): XmlElement[] {
 }
 
 /** Each sheet with its name, a line for each row: its number, and its cells apart by tabs. */
-function sheetsText(parts: Parts): string {
+function sheetsText(parts: Parts, maxChars: number): string {
   const workbook = parts['xl/workbook.xml'] ?? '';
   const targets = new Map(
     elements('Relationship', parts['xl/_rels/workbook.xml.rels']).map(({ attributes }) => [
@@ -151,9 +160,10 @@ function sheetsText(parts: Parts): string {
       (attribute('Target', attributes) ?? '').replace(/^\/?(?:xl\/)?/, 'xl/'),
     ]),
   );
-  const shared = elements('si', parts['xl/sharedStrings.xml']).map(({ content }) => stringIn(content));
+  const shared = elements('si', parts['xl/sharedStrings.xml']).map(({ content }) => stringIn(content, maxChars));
   const cells: CellFormats = {
     shared,
+    room: { maxChars, taken: 0 },
     dated: datedStyles(parts['xl/styles.xml']),
     // Serial numbers count days from the year 1900, or in old files of the Macintosh from 1904.
     epoch: Date.UTC(1899, 11, /date1904="(?:1|true)"/.test(workbook) ? 30 + 1_462 : 30),
@@ -168,6 +178,8 @@ function sheetsText(parts: Parts): string {
 
 interface CellFormats {
   shared: readonly string[];
+  /** A string that many cells name is kept once: it may become far more text than it was bytes. */
+  room: { maxChars: number; taken: number };
   /** Which styles of cells show a date. */
   dated: readonly boolean[];
   /** Milliseconds of day 0. */
@@ -175,7 +187,8 @@ interface CellFormats {
 }
 
 /** Phonetic guides repeat what stands there. */
-function stringIn(xml: string): string {
+function stringIn(xml: string, maxChars: number): string {
+  assertShort(xml, maxChars);
   const own = xml.replace(/<(?:\w+:)?rPh\b(?:(?!<(?:\w+:)?rPh\b)[\s\S])*?<\/(?:\w+:)?rPh>/g, '');
   const texts = elements('t', own).map(({ content }) => content);
   return withoutEntities(texts.join('')).replace(/\s+/g, ' ');
@@ -204,7 +217,10 @@ const rowsOf = (xml: string, formats: CellFormats): string[] =>
     for (const cell of elements('c', content)) {
       const column = columnOf(attribute('r', cell.attributes) ?? '');
       for (let gap = 0; shown.length < column && gap < maxGap; gap++) shown.push('');
-      shown.push(cellText(cell, formats));
+      const text = cellText(cell, formats);
+      shown.push(text);
+      formats.room.taken += text.length;
+      assertShort({ length: formats.room.taken }, formats.room.maxChars);
     }
     const line = shown.join('\t').trimEnd();
     return line === '' ? [] : [`${attribute('r', attributes) ?? index + 1}: ${line}`];
@@ -217,11 +233,11 @@ function columnOf(reference: string): number {
   return column - 1;
 }
 
-function cellText({ attributes, content }: XmlElement, { shared, dated, epoch }: CellFormats): string {
+function cellText({ attributes, content }: XmlElement, { shared, room, dated, epoch }: CellFormats): string {
   const type = attribute('t', attributes);
   const value = elements('v', content)[0]?.content ?? '';
   if (type === 's') return shared[Number(value)] ?? '';
-  if (type === 'inlineStr') return stringIn(content);
+  if (type === 'inlineStr') return stringIn(content, room.maxChars);
   if (type === 'b') return value === '1' ? 'TRUE' : 'FALSE';
   const days = Number(value);
   if (type !== undefined && type !== 'n') return withoutEntities(value);

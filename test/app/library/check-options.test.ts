@@ -162,6 +162,23 @@ it.each([
   expect(refusal(() => checkAnswer[name](given))).toContain(`${name} returned something else than it may`);
 });
 
+const circle: Record<string, unknown> = {};
+circle.me = circle;
+
+it.each([
+  ['a bigint', 1n],
+  ['a circle', circle],
+])('refuses what JSON cannot hold by the name of its place: %s', (_what, x) => {
+  const args = { x };
+  expect(refusal(() => checkAnswer.onToolCall({ action: 'allow', args }))).toContain(
+    'args: expected what JSON can hold',
+  );
+  expect(refusal(() => checkAnswer.check({ args }))).toContain('args: expected what JSON can hold');
+  const inputSchema = { type: 'object', properties: { x: { const: x } } };
+  const told = refusal(() => checkOptions('send', { message: 'x', tools: [{ ...tool, inputSchema }] }));
+  expect(told).toContain('tools.0.inputSchema: expected what JSON can hold');
+});
+
 it('names what an answer may be', () => {
   expect(refusal(() => checkAnswer.onToolCall({ action: 'alow' }))).toContain(
     "action: Invalid discriminator value. Expected 'allow' | 'deny'",

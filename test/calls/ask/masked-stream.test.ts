@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { describe, expect, it } from 'vitest';
 import { createMaskedStream } from '../../../src/calls/ask/redaction.ts';
 import type { Mask } from '../../../src/core/ports.ts';
@@ -40,6 +42,22 @@ describe('an answer that is passed on as it arrives', () => {
       return { text: text.replace(secret, place.placeholder), found: {}, places: start < 0 ? [] : [place] };
     };
     expect(await streamed(['one two ', 'three end'], found)).toEqual(['one two ', 'three ', '[masked]']);
+  });
+
+  it('keeps nothing of its line in what is passed on: a client that reads slowly has many pieces waiting', async () => {
+    setFlagsFromString('--expose-gc');
+    const collect: () => void = runInNewContext('gc');
+    const heap = () => {
+      collect();
+      return process.memoryUsage().heapUsed;
+    };
+    const pieces = Array.from({ length: 1_500 }, (_, index) => `${index} words of a line `);
+    await streamed(pieces.slice(0, 100));
+    const before = heap();
+    const out = await streamed(pieces);
+    const bytes = heap() - before;
+    expect(out.length).toBeGreaterThan(1_000);
+    expect(bytes / 1_048_576).toBeLessThan(2);
   });
 
   it('shows no secret, wherever it is cut, and in the end is what masking all of it gives', async () => {

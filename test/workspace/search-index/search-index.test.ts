@@ -143,6 +143,28 @@ describe('the index of a project with several roots', () => {
     await other.dispose();
   });
 
+  it('answers from the others where the index of one breaks after it was brought up to date, and says so', async () => {
+    const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
+    const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });
+    await refresh();
+    await indexes.close();
+    const [name = ''] = databases();
+    indexes = open({ sandbox });
+    const index = await indexes.of(project.root);
+    expect(await index.refresh({ signal })).not.toHaveProperty('warning');
+    // The threads end, and open their databases anew.
+    await clock.advance(120_000);
+    rmSync(join(folder, name));
+    mkdirSync(join(folder, name));
+    const hits = await index.search('refundPayment', 20, signal);
+    expect(hits.map(({ path }) => path)).toEqual([other.path('lib/returns.ts')]);
+    expect(index.warning()).toContain(`${project.root} is not searched: The search index cannot be used: `);
+    rmSync(join(folder, name), { recursive: true });
+    expect(await index.refresh({ signal })).not.toHaveProperty('warning');
+    expect(await index.search('refundPayment', 20, signal)).toHaveLength(4);
+    await other.dispose();
+  });
+
   it('fails where no index can be used', async () => {
     const other = await tempProject({ 'lib/returns.ts': 'export function refundPayment2() {}\n' });
     const sandbox = createSandbox({ roots: [project.root, other.root], allowSecrets: false });

@@ -92,6 +92,16 @@ it('has only its length where it is longer than what is taken', async () => {
   expect(await documentText('xlsx', book, 1_000_000)).toEqual({ tooLong: expect.any(Number) });
 });
 
+it('of a workbook is refused before it is made, where it is longer', async () => {
+  // 4 GB, for which no string has room; and a string that would take half a minute.
+  const often = sheetFile({ A: ['<c t="s"><v>0</v></c>'.repeat(2_000)] }, { strings: ['y'.repeat(2_000_000)] });
+  expect(await documentText('xlsx', often, 10_000_000)).toEqual({ tooLong: 12_000_000 });
+  const one = sheetFile({ A: ['<c t="s"><v>0</v></c>'] }, { strings: ['y '.repeat(20_000_000)] });
+  const began = ownTime();
+  expect(await documentText('xlsx', one, 10_000_000)).toEqual({ tooLong: expect.any(Number) });
+  expect(ownTime() - began).toBeLessThan(4_000);
+});
+
 describe('the text of a workbook', () => {
   it('names its sheets and rows, and shows strings, numbers, dates and gaps', async () => {
     const formats =

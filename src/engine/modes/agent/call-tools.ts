@@ -171,7 +171,7 @@ async function run(round: Round, { id, name }: ToolCall, allowed: Allowed, calls
   const { parts, number, limits, left } = round;
   const { args } = allowed;
   const brought = await outputOf(round, id, allowed);
-  const whole = await hidden(round, safeCut(brought.text, maxRecordedLength));
+  const whole = await hidden(round, cutMiddle(brought.text, maxRecordedLength));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(Math.min(roundChars, left) / calls)));
   const shown = cutMiddle(stripForgedMarks(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(round, { name, args, text: shown }) : '';

@@ -2,7 +2,7 @@ import childProcess, { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { getEventListeners } from 'node:events';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { symlink } from 'node:fs/promises';
+import { readlink, symlink } from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { relative } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -501,6 +501,13 @@ describe('what was approved', () => {
     await expect(use('write_file', { path: 'src/a.ts', content: 'x' }, linked)).rejects.toThrow(/of this user alone/);
     expect(readFileSync(project.path('src/a.ts'), 'utf8')).toBe(before);
     expect(readdirSync(project.path('elsewhere'))).toEqual(['x']);
+  });
+
+  it('is no link to what is not there, of which nothing would be kept', async () => {
+    await symlink('not-there.txt', project.path('dangling.txt'));
+    const writing = use('write_file', { path: 'dangling.txt', content: 'x' });
+    await expect(writing).rejects.toThrow(/dangling.txt may not be written: It is a link to what is not there/);
+    expect(await readlink(project.path('dangling.txt'))).toBe('not-there.txt');
   });
 
   it('is no other file behind a link, by either way of writing', async () => {
