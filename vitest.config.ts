@@ -11,7 +11,6 @@ const long = [
   'storage/redis/redis',
   'storage/sqlite/sqlite',
   'deploy/image',
-  'e2e/workflow-after-kill',
 ].map(name => `/test/${name}.test.ts`);
 
 /** These mostly wait for programs, browsers and daemons that they start, while other files compute. */

@@ -1,4 +1,3 @@
-import { existsSync, statSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -7,6 +6,7 @@ import { getDefaultEnvironment, StdioClientTransport } from '@modelcontextprotoc
 import { median } from '../bench/measure/statistics.ts';
 import type { FakeVendor } from '../test/support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../test/support/vendors/start-open-ai.ts';
+import { advice, type Contender, palIn } from './compare/pal.ts';
 import { table } from './generate/markdown.ts';
 import { measureTools } from './tokens/measure-tools.ts';
 
@@ -21,12 +21,6 @@ const starts = 5;
 /** US dollars for a million tokens of input, and of input that begins like the prompt before. */
 const price = { input: 2, cached: 0.2 };
 
-interface Contender {
-  name: string;
-  command: string;
-  args: string[];
-}
-
 interface Running {
   client: Client;
   pid: number | null;
@@ -34,28 +28,6 @@ interface Running {
 
 const root = join(import.meta.dirname, '..');
 const polylogue: Contender = { name: 'Polylogue', command: process.execPath, args: [join(root, 'dist/main.js')] };
-
-const advice = `For the column of PAL MCP, name a checkout:
-
-  git clone https://github.com/BeehiveInnovations/pal-mcp-server.git
-  cd pal-mcp-server && python3 -m venv .pal_venv && .pal_venv/bin/pip install -r requirements.txt
-  npm run compare -- /path/to/pal-mcp-server
-
-or a program that pip installed, here of a fork of 9.8.2:
-
-  python3 -m venv pal && pal/bin/pip install pal-mcp-server-ramarivera==9.8.2 'mcp<2'
-  npm run compare -- pal/bin/pal-mcp-server`;
-
-/** An installed program, or PAL's documented start: `server.py` by the Python of its own environment, or else by uv. */
-function palIn(folder: string): Contender {
-  if (statSync(folder, { throwIfNoEntry: false })?.isFile()) return { name: 'PAL MCP', command: folder, args: [] };
-  const server = join(folder, 'server.py');
-  if (!existsSync(server)) throw new Error(`${server} is missing.\n\n${advice}`);
-  const python = join(folder, '.pal_venv/bin/python');
-  if (existsSync(python)) return { name: 'PAL MCP', command: python, args: [server] };
-  const requirements = ['--with-requirements', join(folder, 'requirements.txt')];
-  return { name: 'PAL MCP', command: 'uv', args: ['run', '--no-project', ...requirements, 'python', server] };
-}
 
 /** One contender in a home and a project of its own, asking the scripted model. */
 async function measure(contender: Contender): Promise<string[]> {

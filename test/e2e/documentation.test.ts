@@ -142,6 +142,24 @@ async function follow(page: string): Promise<string> {
   }
 }
 
+const answers = new Map<string, Promise<boolean>>();
+
+/** Whether a server with these settings answers; it is started once for all entries that have the same ones. */
+function answersWith(env: Record<string, string>): Promise<boolean> {
+  const key = JSON.stringify(env);
+  const known = answers.get(key);
+  if (known) return known;
+  const ask = async () => {
+    const session = await startSession({ root: project.root, home: project.path('.home'), env });
+    const { isError } = await session.call('version');
+    await session.close();
+    return !isError;
+  };
+  const answer = ask();
+  answers.set(key, answer);
+  return answer;
+}
+
 let project: TempProject;
 beforeAll(async () => {
   project = await tempProject();
@@ -169,9 +187,7 @@ describe('the documentation', () => {
     const own = ['node_modules/.bin/node', 'dist/main.js'];
     expect(entry?.program).toEqual(own.map(path => `/path/to/polylogue/${path}`));
     for (const path of own) expect(existsSync(`${repository}${path}`)).toBe(true);
-    const session = await startSession({ root: project.root, home: project.path('.home'), env: entry?.env ?? {} });
-    expect((await session.call('version')).isError).toBe(false);
-    await session.close();
+    expect(await answersWith(entry?.env ?? {})).toBe(true);
   });
 
   it.concurrent.each(followed)('has commands that work in %s', async page => {

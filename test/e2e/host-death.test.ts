@@ -2,30 +2,27 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { isRunning, serverCommand } from '../support/mcp-session.ts';
 import { type Document, vendorEnv } from '../support/product.ts';
 import { freePort } from '../support/redis-server.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
+import { waitUntil } from '../support/wait-until.ts';
 import { initializeParams } from './raw-server.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
 let home: TempProject;
 let env: Record<string, string>;
-const hosts: Host[] = [];
 
 beforeAll(async () => {
   [vendor, project, home] = await Promise.all([startOpenAi(), tempProject({ 'notes.md': 'One.\n' }), tempProject()]);
   const port = String(await freePort());
   const settings = { DEFAULT_MODEL: 'gpt-5-mini', AI_MANAGER: 'rules', DETACHED_GRACE_SECONDS: '20' };
+  vendor.byDefault({ answer: 'One.' });
   env = { ...vendorEnv({ openai: vendor.url }), ...settings, HOME: home.root, POLYLOGUE_PORT: port };
-});
-
-afterEach(async () => {
-  for (const host of hosts.splice(0)) await host.end();
 });
 
 afterAll(async () => {
@@ -67,8 +64,8 @@ interface Host {
   end(): Promise<void>;
 }
 
-/** A host in a process group of its own; \`args\`: of the server. */
-async function startHost(args: readonly string[] = []): Promise<Host> {
+/** A host in a process group of its own, until the end of the test; `args`: of the server. */
+async function startHost({ onTestFinished }: TestContext, args: readonly string[] = []): Promise<Host> {
   const { command, args: own, cwd, env: all } = serverCommand({ root: project.root, home: home.root, env, args });
   const child = spawn(process.execPath, ['-e', hostProgram, command, ...own], {
     ...{ cwd, env: all, detached: true, stdio: ['pipe', 'pipe', 'ignore'] },
@@ -109,7 +106,7 @@ async function startHost(args: readonly string[] = []): Promise<Host> {
       await closed;
     },
   };
-  hosts.push(host);
+  onTestFinished(host.end);
   await host.begin();
   return host;
 }
@@ -125,20 +122,26 @@ function kill(pid: number, signal: NodeJS.Signals): void {
 let questions = 0;
 const question = () => `What do the notes say? (${++questions})`;
 const bills = (prompt: string) => vendor.requests.filter(({ canonical }) => canonical.includes(prompt)).length;
-const billed = (prompt: string) => expect.poll(() => bills(prompt), { timeout: 20_000 }).toBe(1);
-const gone = (pid: number) => expect.poll(() => isRunning(pid), { timeout: 20_000 }).toBe(false);
+const billed = (prompt: string) => waitUntil('the vendor was asked', () => bills(prompt) === 1);
+const gone = (pid: number) => waitUntil(`process ${pid} ended`, () => !isRunning(pid));
 
-/** A vendor that answers the first question when it is told to, and others at once. */
-function thinking(): () => void {
+/** A vendor that answers the first request of a question when it is told to, and others at once. */
+function thinking(prompt: string): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  vendor.script({ answer: 'One.', when: promise });
-  vendor.byDefault({ answer: 'One.' });
+  vendor.script({ answer: 'One.', when: promise, about: prompt });
   return resolve;
 }
 
+interface Death {
+  prompt: string;
+  how(host: Host): void;
+  args?: readonly string[];
+  meta?: object;
+}
+
 /** A host that dies in mid-call. */
-async function died(prompt: string, how: (host: Host) => void, args: readonly string[], meta?: object): Promise<Host> {
-  const host = await startHost(args);
+async function died(test: TestContext, { prompt, how, args, meta }: Death): Promise<Host> {
+  const host = await startHost(test, args);
   void host.chat(prompt, meta);
   await billed(prompt);
   how(host);
@@ -153,67 +156,69 @@ const ways: [how: string, args: readonly string[]][] = [
   ['the bridge to a daemon', ['connect']],
 ];
 
-describe.each(ways)('after the death of a host with %s', (_way, args) => {
-  it.each([
+// They mostly wait, so they run at the same time.
+describe.concurrent.each(ways)('after the death of a host with %s', (_way, args) => {
+  it.for([
     ['all of its group got SIGINT', ofGroup('SIGINT')],
     ['all of its group got SIGKILL', ofGroup('SIGKILL')],
     ['it died alone, and its server sees the end of its input', alone],
-  ])('a new one that asks the same is answered: %s', async (_how, how) => {
-    const answer = thinking();
+  ] as const)('a new one that asks the same is answered: %s', async ([, how], test) => {
     const prompt = question();
-    await died(prompt, how, args);
-    const again = (await startHost(args)).chat(prompt);
+    const answer = thinking(prompt);
+    await died(test, { prompt, how, args });
+    const again = (await startHost(test, args)).chat(prompt);
     setTimeout(answer, 1_000);
-    expect(await again).toMatchObject({ isError: false, content: 'One.' });
-    expect(bills(prompt)).toBeLessThanOrEqual(2);
+    test.expect(await again).toMatchObject({ isError: false, content: 'One.' });
+    test.expect(bills(prompt)).toBeLessThanOrEqual(2);
   });
 
-  it('a new one gets the answer that came meanwhile', async () => {
-    const answer = thinking();
+  it('a new one gets the answer that came meanwhile', async test => {
     const prompt = question();
-    const { server } = await died(prompt, alone, args);
+    const answer = thinking(prompt);
+    const { server } = await died(test, { prompt, how: alone, args });
     answer();
     await gone(server());
-    const again = await (await startHost(args)).chat(prompt);
-    expect(again).toMatchObject({ content: 'One.', metadata: { replayed: true } });
-    expect(bills(prompt)).toBe(1);
+    const again = await (await startHost(test, args)).chat(prompt);
+    test.expect(again).toMatchObject({ content: 'One.', metadata: { replayed: true } });
+    test.expect(bills(prompt)).toBe(1);
   });
 });
 
-it('a new host asks anew, too, where the daemon was killed with the old one', async () => {
-  thinking();
+it.concurrent('a host whose server alone was killed is told so once, and then asked anew', async test => {
   const prompt = question();
-  await died(prompt, ofGroup('SIGKILL'), ['connect']);
-  const daemon = await daemonPid();
-  expect(daemon).toBeGreaterThan(0);
-  kill(daemon, 'SIGKILL');
-  await gone(daemon);
-  const again = await startHost(['connect']);
-  expect(await again.chat(prompt)).toMatchObject({ isError: false, content: 'One.' });
-  expect(bills(prompt)).toBe(2);
-});
-
-it('a host whose server alone was killed is told so once, and then asked anew', async () => {
-  thinking();
-  const prompt = question();
-  const host = await startHost();
+  thinking(prompt);
+  const host = await startHost(test);
   void host.chat(prompt);
   await billed(prompt);
   const server = host.server();
   kill(server, 'SIGKILL');
-  await expect.poll(host.server).not.toBe(server);
+  await waitUntil('the host had another server', () => host.server() !== server);
   await host.begin();
-  expect(await host.chat(prompt)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
-  expect(bills(prompt)).toBe(1);
-  expect(await host.chat(prompt)).toMatchObject({ isError: false, content: 'One.' });
+  test.expect(await host.chat(prompt)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
+  test.expect(bills(prompt)).toBe(1);
+  test.expect(await host.chat(prompt)).toMatchObject({ isError: false, content: 'One.' });
 });
 
-it('a call with a name of its own is what it was, whoever sends it', async () => {
-  thinking();
+it.concurrent('a call with a name of its own is what it was, whoever sends it', async test => {
   const prompt = question();
+  thinking(prompt);
   const meta = { idempotencyKey: 'notes-1' };
-  await died(prompt, ofGroup('SIGKILL'), [], meta);
-  const again = await startHost();
-  expect(await again.chat(prompt, meta)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
-  expect(bills(prompt)).toBe(1);
+  await died(test, { prompt, how: ofGroup('SIGKILL'), meta });
+  const again = await startHost(test);
+  test.expect(await again.chat(prompt, meta)).toMatchObject({ isError: true, error: { code: 'INTERRUPTED' } });
+  test.expect(bills(prompt)).toBe(1);
+});
+
+// After the others, which need the daemon.
+it('a new host asks anew, too, where the daemon was killed with the old one', async test => {
+  const prompt = question();
+  thinking(prompt);
+  await died(test, { prompt, how: ofGroup('SIGKILL'), args: ['connect'] });
+  const daemon = await daemonPid();
+  expect(daemon).toBeGreaterThan(0);
+  kill(daemon, 'SIGKILL');
+  await gone(daemon);
+  const again = await startHost(test, ['connect']);
+  expect(await again.chat(prompt)).toMatchObject({ isError: false, content: 'One.' });
+  expect(bills(prompt)).toBe(2);
 });

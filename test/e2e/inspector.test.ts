@@ -11,7 +11,7 @@ import type { Document } from '../support/product.ts';
 import { type TempProject, tempProject } from '../support/temp-project.ts';
 
 const inspector = fileURLToPath(new URL('../../node_modules/.bin/mcp-inspector', import.meta.url));
-/** The Inspector's other command line, which keeps connections: it alone asks for completions. */
+/** The Inspector's other command line, which keeps connections. */
 const connections = fileURLToPath(new URL('../../node_modules/.bin/mcpdo', import.meta.url));
 
 let project: TempProject;
@@ -25,9 +25,6 @@ afterAll(async () => {
   await Promise.all([project.dispose(), home.dispose()]);
 });
 
-/** What Node compiled of the Inspector is kept from one of its many runs to the next. */
-const compiled = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE };
-
 interface Inspection {
   code: number;
   /** The protocol's result. */
@@ -40,22 +37,26 @@ interface Inspection {
 /** One run of the Inspector's command line against a server with the built-in models. */
 const inspect = (...args: string[]) => inspectWith({ OFFLINE: '1' }, args);
 
+/** How the server is started, with its settings as both command lines take them. */
+function started(more: Record<string, string>) {
+  const env = { POLYLOGUE_PROFILE: 'full', ...more };
+  const { command, args, env: all } = serverCommand({ root: project.root, home: home.path('polylogue'), env });
+  return { command, args, settings: Object.entries(all).flatMap(([name, value]) => ['-e', `${name}=${value}`]) };
+}
+
+/** Of the Inspector. What Node compiled of it is kept from one of its many runs to the next. */
+const ownEnv = () => ({
+  PATH: process.env.PATH ?? '',
+  HOME: home.root,
+  MCP_STORAGE_DIR: home.path('inspector'),
+  NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+});
+
 function inspectWith(settingsOfServer: Record<string, string>, args: string[]): Promise<Inspection> {
-  const {
-    command,
-    args: server,
-    cwd,
-    env,
-  } = serverCommand({
-    root: project.root,
-    home: home.path('polylogue'),
-    env: { POLYLOGUE_PROFILE: 'full', ...settingsOfServer },
-  });
-  const settings = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
+  const { command, args: server, settings } = started(settingsOfServer);
   const line = [inspector, '--cli', ...settings, command, ...server, ...args, '--format', 'json'];
-  const own = { PATH: process.env.PATH ?? '', HOME: home.root, MCP_STORAGE_DIR: home.path('inspector'), ...compiled };
   return new Promise(resolve => {
-    execFile(command, line, { cwd, env: own }, (error, stdout, stderr) => {
+    execFile(process.execPath, line, { cwd: project.root, env: ownEnv() }, (error, stdout, stderr) => {
       const result = JSON.parse(stdout || '{}').result;
       const text = result?.content?.[0]?.text;
       const document = text === undefined ? undefined : JSON.parse(text);
@@ -68,16 +69,6 @@ const call = (tool: string, args: object, ...more: string[]) =>
   inspect('--method', 'tools/call', '--tool-name', tool, '--tool-args-json', JSON.stringify(args), ...more);
 
 describe('the Inspector', () => {
-  it.each([
-    ['2025-11-25', []],
-    ['2026-07-28', ['--protocol-era', 'modern']],
-  ])('connects in %s', async (version, era) => {
-    const { code, result } = await inspect('--method', 'initialize', ...era);
-    expect(code).toBe(0);
-    expect(result).toMatchObject({ protocolVersion: version, serverInfo: { name: 'polylogue' } });
-    expect(result.instructions.length).toBeGreaterThan(100);
-  });
-
   it('finds nothing in the schemas that a host could stumble over', async () => {
     // Some tools are there only where their vendor is configured; listing tools asks no vendor.
     const all = { MOONSHOT_API_KEY: 'test-key', ZHIPUAI_API_KEY: 'test-key' };
@@ -107,61 +98,67 @@ describe('the Inspector', () => {
   it.each([
     ['legacy', []],
     ['modern', ['--protocol-era', 'modern']],
-  ])('gets prompts and reads resources in the %s era', async (_era, era) => {
-    const asked = ['--prompt-name', 'chat:auto', '--prompt-args', 'request=Hello.'];
-    const [{ result: listed }, { result: got }, { result: found }, { result: read }] = await Promise.all([
-      inspect('--method', 'prompts/list', ...era),
-      inspect('--method', 'prompts/get', ...asked, ...era),
-      inspect('--method', 'resources/list', ...era),
-      inspect('--method', 'resources/read', '--uri', 'polylogue://models', ...era),
-    ]);
-    expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
-    expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[\s\S]*Hello\./);
-    expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
-    expect(JSON.parse(read.contents[0].text).models.length).toBeGreaterThan(0);
-  });
-
-  it.each(['legacy', 'modern'])('completes what is typed for a command in the %s era', async era => {
-    const { command, args, cwd, env } = serverCommand({
-      root: project.root,
-      home: home.path('polylogue'),
-      env: { POLYLOGUE_PROFILE: 'full' },
-    });
-    const settings = Object.entries({ ...env, OFFLINE: '1' }).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const own = {
-      PATH: process.env.PATH ?? '',
-      HOME: home.root,
-      MCP_STORAGE_DIR: home.path('inspector'),
-      ...compiled,
-      MCP_INSPECTOR_DAEMON_DIR: await mkdtemp(join(tmpdir(), 'mcpdo-')),
-      MCP_INSPECTOR_DAEMON_TOKEN: 'of this test',
-      MCP_INSPECTOR_SECRET_STORE: 'memory',
-    };
-    const mcpdo = async (...line: string[]) => {
-      const all = [connections, '--connection', era, '--format', 'json', ...line];
-      return JSON.parse((await promisify(execFile)(command, all, { cwd, env: own })).stdout);
-    };
-    try {
-      await mcpdo('connect', '--era', era, ...settings, '--', command, ...args);
-      const prompt = ['prompts/complete', '--complete-ref-type', 'ref/prompt', '--complete-ref'];
-      const models = ['--complete-arg-name', 'model', '--complete-arg-value', 'au'];
-      expect(await mcpdo(...prompt, 'review', ...models)).toMatchObject({ values: ['auto'] });
-      const nothing = ['--complete-arg-name', 'request', '--complete-arg-value', 'a'];
-      expect(await mcpdo(...prompt, 'review', ...nothing)).toMatchObject({ values: [] });
-    } finally {
-      await promisify(execFile)(command, [connections, 'daemon', 'stop'], { cwd, env: own });
-      await rm(own.MCP_INSPECTOR_DAEMON_DIR, { recursive: true, force: true });
-    }
-  });
-
-  it.each([
-    ['legacy', []],
-    ['modern', ['--protocol-era', 'modern']],
   ])('exits with 5 on a failed call in the %s era and shows our error', async (_era, era) => {
     const { code, result, document, errors } = await call('chat', { modell: 'x', prompt: 'Hello.' }, ...era);
     expect(code).toBe(5);
     expect(result.isError).toBe(true);
     expect(document.error).toMatchObject({ code: 'INVALID_INPUT_FORMAT', rpc_code: -32602 });
     expect(errors).toContain('tool_is_error');
+  });
+});
+
+describe('connections of the Inspector', () => {
+  let own: NodeJS.ProcessEnv;
+  /** What a command prints; each command is a process, and the server of a connection is one for all of them. */
+  const run = async (...line: string[]) => {
+    const all = [connections, '--format', 'json', ...line];
+    return (await promisify(execFile)(process.execPath, all, { cwd: project.root, env: own })).stdout;
+  };
+
+  beforeAll(async () => {
+    own = {
+      ...ownEnv(),
+      MCP_INSPECTOR_DAEMON_DIR: await mkdtemp(join(tmpdir(), 'mcpdo-')),
+      MCP_INSPECTOR_DAEMON_TOKEN: 'of this test',
+      MCP_INSPECTOR_SECRET_STORE: 'memory',
+    };
+    const { command, args, settings } = started({ OFFLINE: '1' });
+    for (const era of ['legacy', 'modern'])
+      await run('--connection', era, 'connect', '--era', era, ...settings, '--', command, ...args);
+  });
+  afterAll(async () => {
+    await run('daemon', 'stop');
+    await rm(own.MCP_INSPECTOR_DAEMON_DIR ?? '', { recursive: true, force: true });
+  });
+
+  describe.each([
+    ['legacy', '2025-11-25'],
+    ['modern', '2026-07-28'],
+  ])('of the %s era', (era, version) => {
+    const mcpdo = async (...line: string[]): Promise<Document> => JSON.parse(await run('--connection', era, ...line));
+
+    it('know whom they are with, get prompts and read resources', async () => {
+      const [shown, listed, got, found, read] = await Promise.all([
+        mcpdo('connections/show'),
+        mcpdo('prompts/list'),
+        mcpdo('prompts/get', 'chat:auto', '--prompt-args', 'request=Hello.'),
+        mcpdo('resources/list'),
+        mcpdo('resources/read', 'polylogue://models'),
+      ]);
+      expect(shown).toMatchObject({ protocolVersion: version, serverInfo: { name: 'polylogue' } });
+      expect(shown.instructions.length).toBeGreaterThan(100);
+      expect(listed.prompts.map(({ name }: { name: string }) => name)).toContain('review');
+      expect(got.messages[0].content.text).toMatch(/"chat".*model "auto"[\s\S]*Hello\./);
+      expect(found.resources[0]).toMatchObject({ uri: 'polylogue://models', mimeType: 'application/json' });
+      expect(JSON.parse(read.contents[0].text).models.length).toBeGreaterThan(0);
+    });
+
+    it('complete what is typed for a command', async () => {
+      const review = ['prompts/complete', '--complete-ref-type', 'ref/prompt', '--complete-ref', 'review'];
+      const completed = (name: string, value: string) =>
+        mcpdo(...review, '--complete-arg-name', name, '--complete-arg-value', value);
+      const [models, nothing] = await Promise.all([completed('model', 'au'), completed('request', 'a')]);
+      expect([models, nothing]).toMatchObject([{ values: ['auto'] }, { values: [] }]);
+    });
   });
 });

@@ -6,49 +6,61 @@ import type { FakeVendor } from '../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../support/vendors/start-open-ai.ts';
 import { startRawServer } from './raw-server.ts';
 
-let vendor: FakeVendor;
 let project: TempProject;
-let homes: TempProject[];
+const homes: TempProject[] = [];
+const vendors: FakeVendor[] = [];
 
 beforeAll(async () => {
-  homes = [];
-  [vendor, project] = await Promise.all([startOpenAi(), tempProject()]);
+  project = await tempProject();
 });
 
 afterAll(async () => {
-  expect(vendor.violations).toEqual([]);
-  await Promise.all([vendor.close(), project.dispose(), ...homes.map(home => home.dispose())]);
+  expect(vendors.flatMap(({ violations }) => violations)).toEqual([]);
+  await Promise.all([...vendors.map(vendor => vendor.close()), ...[project, ...homes].map(each => each.dispose())]);
 });
 
-async function newHome(): Promise<string> {
-  const home = await tempProject();
+/** A data folder and a vendor that no other test has. */
+async function newPlace(): Promise<{ home: string; vendor: FakeVendor }> {
+  const [home, vendor] = await Promise.all([tempProject(), startOpenAi()]);
   homes.push(home);
-  return home.root;
+  vendors.push(vendor);
+  return { home: home.root, vendor };
 }
 
-function start(home: string, era: Era, env: Record<string, string> = {}, nodeArgs: string[] = []): Promise<McpSession> {
-  const all = {
-    ...vendorEnv({ openai: vendor.url }),
-    DEFAULT_MODEL: 'gpt-5-mini',
-    DETACHED_GRACE_SECONDS: '1',
-    ...env,
-  };
-  return startSession({ root: project.root, home, env: all, nodeArgs }, era);
+type Place = Awaited<ReturnType<typeof newPlace>>;
+const envFor = ({ vendor }: Place) => ({ ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' });
+
+function start(place: Place, era: Era, env: Record<string, string> = {}, nodeArgs: string[] = []): Promise<McpSession> {
+  const all = { ...envFor(place), DETACHED_GRACE_SECONDS: '1', ...env };
+  return startSession({ root: project.root, home: place.home, env: all, nodeArgs }, era);
 }
 
 /** Only where a call is to outlast it: on a busy machine any call may. */
 const impatient = { CALL_PATIENCE_SECONDS: '1' };
 
-describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
-  it('comes back for a long call, and cancels one down to the vendor’s socket', async () => {
-    const session = await start(await newHome(), era, impatient);
+// They mostly wait, so they run at the same time.
+describe.concurrent.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
+  /** For what only reads, or changes threads of its own, one test after the other. */
+  let place: Place;
+  let session: McpSession;
+  const afterTheOther = { concurrent: false };
+  beforeAll(async () => {
+    place = await newPlace();
+    session = await start(place, era);
+  });
+  afterAll(() => session.close());
+
+  it('comes back for a long call, and cancels one down to the vendor’s socket', async test => {
+    const own = await newPlace();
+    const session = await start(own, era, impatient);
+    const { vendor } = own;
     const { promise, resolve } = Promise.withResolvers<void>();
     vendor.script({ answer: 'At last.', when: promise });
     const { job_id, status } = await session.call('chat', { prompt: 'Slowly.' });
     expect(status).toBe('running');
     resolve();
     const wait = () => session.call('job', { job_id, wait_ms: 1_000 });
-    await expect.poll(wait).toMatchObject({ content: 'At last.', isError: false });
+    await test.expect.poll(wait).toMatchObject({ content: 'At last.', isError: false });
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const hanging = await session.call('chat', { prompt: 'Hang.' });
@@ -60,27 +72,27 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
   });
 
   it('learns that a job was interrupted when its server was killed', async () => {
-    const home = await newHome();
-    const first = await start(home, era, impatient);
+    const own = await newPlace();
+    const { vendor } = own;
+    const first = await start(own, era, impatient);
     const before = vendor.requests.length;
     vendor.script({ fault: 'hang_after_headers' });
     const { job_id } = await first.call('chat', { prompt: 'Hang.' });
-    const alive = await start(home, era);
+    const alive = await start(own, era);
     expect(await alive.call('job', { job_id })).toMatchObject({ status: 'running' });
     await alive.close();
     await first.kill();
     await vendor.requests[before]!.aborted;
-    const next = await start(home, era, {}, clockAhead(15_000));
+    const next = await start(own, era, {}, clockAhead(15_000));
     const told = await next.call('job', { job_id });
     expect(told).toMatchObject({ status: 'interrupted', isError: true, error: { code: 'INTERRUPTED' } });
     expect(told.error.data).toMatchObject({ job_id, tool_name: 'chat' });
     await next.close();
   });
 
-  it('finds commands, their arguments, and what can be read', async () => {
-    const session = await start(await newHome(), era);
+  it('finds commands, their arguments, and what can be read', afterTheOther, async () => {
     const { client } = session;
-    vendor.script({ answer: 'A door is a hinge with ambitions.' });
+    place.vendor.script({ answer: 'A door is a hinge with ambitions.' });
     const reply = await session.call('chat', { prompt: 'What is a door?' });
     const id = reply.continuation_offer.continuation_id;
 
@@ -115,11 +127,9 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     ]) {
       await expect(client.readResource({ uri: `polylogue://${path}` }), path).rejects.toThrow();
     }
-    await session.close();
   });
 
-  it('hears of a change of what it asked for, and of nothing else', async () => {
-    const session = await start(await newHome(), era);
+  it('hears of a change of what it asked for, and of nothing else', afterTheOther, async test => {
     const { client } = session;
     const opening = await session.call('chat', { prompt: 'One?' });
     const other = await session.call('chat', { prompt: 'Another?' });
@@ -127,17 +137,16 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     const uri = `polylogue://threads/${idOf(opening)}`;
     const heard: string[] = [];
     client.setNotificationHandler('notifications/resources/updated', ({ params }) => void heard.push(params.uri));
-    if (era === 'legacy') await client.subscribeResource({ uri });
-    else await client.listen({ resourceSubscriptions: [uri] });
+    const listening = era === 'modern' ? await client.listen({ resourceSubscriptions: [uri] }) : undefined;
+    if (!listening) await client.subscribeResource({ uri });
     await session.call('chat', { prompt: 'More?', continuation_id: idOf(other) });
     await session.call('chat', { prompt: 'More?', continuation_id: idOf(opening) });
-    await expect.poll(() => heard).toEqual([uri]);
-    await session.close();
+    await test.expect.poll(() => heard).toEqual([uri]);
+    await (listening ? listening.close() : client.unsubscribeResource({ uri }));
   });
 
-  it('hears of a change that another process made, until it wants to hear no more', async () => {
-    const home = await newHome();
-    const [session, other] = await Promise.all([start(home, era), start(home, era)]);
+  it('hears of a change that another process made, until it wants to hear no more', afterTheOther, async test => {
+    const other = await start(place, era);
     const { client } = session;
     const opening = await session.call('chat', { prompt: 'One?' });
     const { continuation_id } = opening.continuation_offer;
@@ -147,20 +156,19 @@ describe.each<Era>(['legacy', 'modern'])('a client of the %s era', era => {
     const listening = era === 'modern' ? await client.listen({ resourceSubscriptions: [uri] }) : undefined;
     if (!listening) await client.subscribeResource({ uri });
     await other.call('chat', { prompt: 'Two?', continuation_id });
-    await expect.poll(() => heard).toContain(uri);
+    await test.expect.poll(() => heard).toContain(uri);
     const read = JSON.stringify((await client.readResource({ uri })).contents);
     expect(read).toContain('Two?');
-    if (listening) await listening.close();
-    else await client.unsubscribeResource({ uri });
+    await (listening ? listening.close() : client.unsubscribeResource({ uri }));
     // A change of the client's own would be told at once.
     const before = heard.length;
     await session.call('chat', { prompt: 'Three?', continuation_id });
     expect(heard).toHaveLength(before);
-    await Promise.all([session.close(), other.close()]);
+    await other.close();
   });
 });
 
-describe('a client that knows tasks', () => {
+describe.concurrent('a client that knows tasks', () => {
   const meta = (extensions: object) => ({
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1.0.0' },
@@ -170,9 +178,9 @@ describe('a client that knows tasks', () => {
   const unknowing = { _meta: meta({}) };
 
   it('gets a long call as a task, which is a job too, and a client that does not is not bothered', async () => {
-    const home = await newHome();
-    const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini' };
-    const server = startRawServer({ root: project.root, home, env });
+    const own = await newPlace();
+    const { vendor } = own;
+    const server = startRawServer({ root: project.root, home: own.home, env: envFor(own) });
     const { result } = await server.request(1, 'server/discover', knowing);
     expect(result.capabilities.extensions).toHaveProperty(['io.modelcontextprotocol/tasks']);
     const { promise, resolve } = Promise.withResolvers<void>();

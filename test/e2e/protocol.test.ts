@@ -1,5 +1,5 @@
 import { readdir } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 import { tools } from '../../src/tools/index.gen.ts';
 import { type Era, eraVersions, isRunning, type McpSession, startSession } from '../support/mcp-session.ts';
 import { vendorEnv } from '../support/product.ts';
@@ -175,20 +175,33 @@ describe.each<Era>(['legacy', 'modern', 'auto'])('a client of the %s era', era =
   });
 });
 
+const words = { answer: 'word '.repeat(240), chunks: 60, chunkDelayMs: 95 };
+
+/** What a client is told while a model of its own answers slowly, and the answer. */
+async function slowly(era: Era): Promise<{ messages: string[]; content: string }> {
+  const [vendor, home] = await Promise.all([startOpenAi(), tempProject()]);
+  vendor.script(words);
+  const own = { ...env, ...vendorEnv({ openai: vendor.url }) };
+  const session = await startSession({ root: project.root, home: home.root, env: own }, era);
+  const messages: string[] = [];
+  const onprogress = ({ message = '' }) => void messages.push(message);
+  const reply = await session.call('chat', { prompt: 'Slowly.' }, { onprogress });
+  await session.close();
+  expect(vendor.violations).toEqual([]);
+  await Promise.all([vendor.close(), home.dispose()]);
+  return { messages, content: reply.content };
+}
+
+/** Begun before the other tests, as it takes seconds in which nothing else is to be done. */
+let streamed: Promise<Awaited<ReturnType<typeof slowly>>[]>;
+beforeAll(() => {
+  streamed = Promise.all([slowly('legacy'), slowly('modern')]);
+  // Its test tells what is wrong with it.
+  streamed.catch(() => undefined);
+});
+
 it('tells the tokens that stream in while a slow model answers, in both eras', async () => {
-  const homes = await Promise.all([tempProject(), tempProject()]);
-  const words = { answer: 'word '.repeat(240), chunks: 60, chunkDelayMs: 95 };
-  openAi.script(words, words);
-  const told = await Promise.all(
-    (['legacy', 'modern'] as const).map(async (era, at) => {
-      const session = await startSession({ root: project.root, home: homes[at]!.root, env }, era);
-      const messages: string[] = [];
-      const onprogress = ({ message = '' }) => void messages.push(message);
-      const reply = await session.call('chat', { prompt: 'Slowly.' }, { onprogress });
-      await session.close();
-      return { messages, content: reply.content };
-    }),
-  );
+  const told = await streamed;
   for (const { messages, content } of told) {
     expect(content).toBe(words.answer);
     const [reading, asking, streaming] = messages;
@@ -196,27 +209,40 @@ it('tells the tokens that stream in while a slow model answers, in both eras', a
     expect(streaming).toMatch(/^asking openai:gpt-5-mini: about \d+ tokens so far$/);
     expect(Number(/\d+(?= tokens)/.exec(streaming!)?.[0])).toBeGreaterThan(100);
   }
-  await Promise.all(homes.map(home => home.dispose()));
 });
 
-describe('the process', () => {
-  async function started(home: TempProject): Promise<RawServer> {
-    const grace = { DETACHED_GRACE_SECONDS: '1' };
-    const server = startRawServer({ root: project.root, home: home.root, env: { ...env, ...grace } });
+interface Started {
+  server: RawServer;
+  /** The only one that it asks. */
+  vendor: FakeVendor;
+  home: string;
+}
+
+// They mostly wait, so they run at the same time.
+describe.concurrent('the process', () => {
+  async function started({ onTestFinished }: TestContext): Promise<Started> {
+    const [vendor, home] = await Promise.all([startOpenAi(), tempProject()]);
+    const own = { ...env, ...vendorEnv({ openai: vendor.url }), DETACHED_GRACE_SECONDS: '1' };
+    const server = startRawServer({ root: project.root, home: home.root, env: own });
+    onTestFinished(async () => {
+      server.signal('SIGKILL');
+      await server.ended;
+      await Promise.all([vendor.close(), home.dispose()]);
+      expect(vendor.violations).toEqual([]);
+    });
     await server.request(1, 'initialize', initializeParams);
     server.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
-    return server;
+    return { server, vendor, home: home.root };
   }
   const chat = (prompt: string) => ({ name: 'chat', arguments: { prompt } });
 
-  it('writes nothing but JSON-RPC to its standard output, whatever it is sent', async () => {
-    const home = await tempProject();
-    const server = await started(home);
+  it('writes nothing but JSON-RPC to its standard output, whatever it is sent', async test => {
+    const { server, vendor } = await started(test);
     const [one, two] = [await server.request(2, 'tools/list', {}), await server.request(3, 'tools/list', {})];
     expect(JSON.stringify(one.result)).toBe(JSON.stringify(two.result));
     server.write('this is not JSON\n');
     server.write('{"jsonrpc":"2.0","method":"notifications/unheard-of"}\n');
-    openAi.script({ answer: '', finish: 'content_filter' });
+    vendor.script({ answer: '', finish: 'content_filter' });
     expect((await server.request(4, 'tools/call', chat('Refused.'))).result.isError).toBe(true);
     expect((await server.request(5, 'tools/call', chat('Answered.'))).result.isError).toBe(false);
     expect((await server.request(6, 'tools/call', { name: 'chta', arguments: {} })).result.isError).toBe(true);
@@ -228,19 +254,17 @@ describe('the process', () => {
     expect(errors).not.toContain('test-key');
     for (const line of server.lines) expect(JSON.parse(line)).toMatchObject({ jsonrpc: '2.0' });
     expect(server.lines).toHaveLength(8);
-    await home.dispose();
   });
 
-  it.each(['a client that is gone', 'SIGTERM', 'SIGINT'] as const)(
+  it.for(['a client that is gone', 'SIGTERM', 'SIGINT'] as const)(
     'ends in order on %s, in the middle of a call too, and leaves nothing open',
-    async how => {
-      const home = await tempProject();
-      const server = await started(home);
+    async (how, test) => {
+      const { server, vendor, home } = await started(test);
       await server.request(2, 'tools/call', chat('Answered.'));
-      const before = openAi.requests.length;
-      openAi.script({ fault: 'hang_after_headers' });
+      const before = vendor.requests.length;
+      vendor.script({ fault: 'hang_after_headers' });
       void server.request(3, 'tools/call', chat('Never answered.'));
-      await expect.poll(() => openAi.requests.length).toBe(before + 1);
+      await test.expect.poll(() => vendor.requests.length).toBe(before + 1);
       const began = performance.now();
       if (how === 'a client that is gone') {
         server.end();
@@ -249,12 +273,12 @@ describe('the process', () => {
       expect(await server.ended).toMatchObject({ code: 0, signal: null });
       expect(performance.now() - began).toBeLessThan(20_000);
       expect(isRunning(server.pid)).toBe(false);
-      await openAi.requests[before]!.aborted;
-      expect(openAi.openSockets()).toBe(0);
-      const left = await readdir(home.root);
+      await vendor.requests[before]!.aborted;
+      expect(vendor.openSockets()).toBe(0);
+      const left = await readdir(home);
       expect(left.filter(name => /-wal$|-shm$|-journal$|\.tmp$/.test(name))).toEqual([]);
 
-      const next = await startSession({ root: project.root, home: home.root, env });
+      const next = await startSession({ root: project.root, home, env });
       const { threads } = await next.call('threads', { action: 'list' });
       const readings = threads.map(({ continuation_id }: { continuation_id: string }) =>
         next.call('threads', { action: 'read', continuation_id }),
@@ -265,40 +289,34 @@ describe('the process', () => {
       expect(statuses).toContain('Answered. done');
       expect(statuses).toContain('Never answered. interrupted');
       await next.close();
-      await home.dispose();
     },
   );
 
-  it('ends in order when nobody reads its output any more', async () => {
-    const home = await tempProject();
-    const server = await started(home);
+  it('ends in order when nobody reads its output any more', async test => {
+    const { server, home } = await started(test);
     server.deafen();
     void server.request(2, 'tools/call', chat('Nobody hears.'));
     const { code, signal, errors } = await server.ended;
     expect({ code, signal }).toEqual({ code: 0, signal: null });
     expect(errors).toContain('chat: continuation_available');
-    expect((await readdir(home.root)).filter(name => /-wal$|-shm$/.test(name))).toEqual([]);
-    await home.dispose();
+    expect((await readdir(home)).filter(name => /-wal$|-shm$/.test(name))).toEqual([]);
   });
 
-  it('ends on a signal also when a client that stays reads nothing of what waits for it', async () => {
-    const home = await tempProject();
-    const server = await started(home);
+  it('ends on a signal also when a client that stays reads nothing of what waits for it', async test => {
+    const { server } = await started(test);
     server.ignore();
     for (let id = 2; id < 42; id += 1) void server.request(id, 'tools/list', {});
     void server.request(50, 'tools/call', chat('Nobody reads.'));
-    await expect.poll(server.told, { timeout: 15_000 }).toContain('chat: continuation_available');
+    await test.expect.poll(server.told, { timeout: 15_000 }).toContain('chat: continuation_available');
     server.signal('SIGTERM');
-    await expect.poll(() => isRunning(server.pid), { timeout: 15_000 }).toBe(false);
+    await test.expect.poll(() => isRunning(server.pid), { timeout: 15_000 }).toBe(false);
     server.deafen();
     expect(await server.ended).toMatchObject({ code: 0, signal: null });
-    await home.dispose();
   });
 
-  it('refuses a text of nine megabytes, and a message of thirty-four by its id', async () => {
-    const home = await tempProject();
-    const server = await started(home);
-    const asked = openAi.requests.length;
+  it('refuses a text of nine megabytes, and a message of thirty-four by its id', async test => {
+    const { server, vendor } = await started(test);
+    const asked = vendor.requests.length;
     const { result } = await server.request(2, 'tools/call', chat('x'.repeat(9_000_000)));
     expect(JSON.parse(result.content[0].text).error).toMatchObject({ code: 'LIMIT', class: 'size' });
     const { error } = await server.request(3, 'tools/call', chat('x'.repeat(34_000_000)));
@@ -306,7 +324,6 @@ describe('the process', () => {
     expect((await server.request(4, 'ping', {})).result).toEqual({});
     server.end();
     expect(await server.ended).toMatchObject({ code: 0, signal: null });
-    expect(openAi.requests.length).toBe(asked);
-    await home.dispose();
+    expect(vendor.requests.length).toBe(asked);
   });
 });

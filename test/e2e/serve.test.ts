@@ -79,8 +79,11 @@ describe('polylogue serve', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     vendor.script({ answer: 'At last.', when: promise });
     const { job_id } = await client.call('chat', { prompt: 'Take your time.' });
-    const status = async () => (await polylogue(home, 'status')).out;
-    await expect.poll(status, { timeout: 30_000 }).toContain('0 calls and 1 jobs running');
+    // It tells of itself every ten seconds, and at once when it is to read its settings again.
+    daemon.signal('SIGHUP');
+    const told = () => readFile(join(home, 'daemon', `${new URL(daemon.url).port}.json`), 'utf8');
+    await expect.poll(told).toMatch(/"jobs_running":1\b/);
+    expect((await polylogue(home, 'status')).out).toContain('0 calls and 1 jobs running');
     resolve();
     expect(await client.call('job', { job_id, wait_ms: 10_000 })).toMatchObject({ content: 'At last.' });
     await client.close();

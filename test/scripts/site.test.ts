@@ -168,7 +168,8 @@ describe('the documentation site', () => {
       '/architecture',
     ]) {
       await page.goto(origin + address, { waitUntil: 'load' });
-      seen.set(address, { grave: await graveFaults(page), width: await scrollWidth(page) });
+      const grave = await graveFaults(page, look.colorScheme === 'dark' ? 'colors' : undefined);
+      seen.set(address, { grave, width: await scrollWidth(page) });
     }
     const dark = await page.evaluate<boolean>("document.documentElement.classList.contains('dark')");
     await close();

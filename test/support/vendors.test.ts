@@ -267,6 +267,15 @@ describe('both vendors', () => {
     expect(JSON.stringify(answer)).toContain('scripted');
   });
 
+  it('keep the scripted steps about some words for a request that has them', async () => {
+    const vendor = await startOpenAi();
+    vendor.script({ answer: 'about doors', about: 'door' }, { answer: 'about anything' });
+    const asked = (input: string) => post(vendor, '/responses', { ...responses, input }, bearer);
+    const answers = [await asked('A wall?'), await asked('A door?'), await asked('A door?')];
+    await vendor.close();
+    expect(JSON.stringify(answers.map(({ answer }) => answer))).toMatch(/about anything.*about doors.*Answer 3\./);
+  });
+
   it('answer without any key when they ask for none', async () => {
     const vendor = await startOpenAi({ keys: [] });
     expect(await post(vendor, '/chat/completions', chat, {})).toMatchObject({ status: 200, violations: [] });

@@ -7,10 +7,16 @@ import { type DashboardWorld, pagesOf, startDashboardWorld, tokens } from '../..
 let world: DashboardWorld;
 let browser: Browser;
 let paths: Record<string, string>;
+/** The cookie of somebody who signed in. */
+let storageState: Awaited<ReturnType<BrowserContext['storageState']>> | undefined;
 
 beforeAll(async () => {
   [world, browser] = await Promise.all([startDashboardWorld(), startBrowser()]);
   paths = await pagesOf(world);
+  const { context, page } = await open({ width: 1280, colorScheme: 'light' }, false);
+  await signIn(page);
+  storageState = await context.storageState();
+  await context.close();
 });
 afterAll(async () => {
   await browser?.close();
@@ -30,8 +36,10 @@ interface Watched {
   faults: string[];
 }
 
-async function open({ width, colorScheme }: Look): Promise<Watched> {
-  const context = await browser.newContext({ viewport: { width, height: 800 }, colorScheme });
+/** Of somebody who has signed in, unless it is told otherwise. */
+async function open({ width, colorScheme }: Look, isIn = true): Promise<Watched> {
+  const viewport = { width, height: 800 };
+  const context = await browser.newContext({ viewport, colorScheme, ...(isIn && { storageState }) });
   // Shorter than a test may take, so that a failure tells what was waited for.
   context.setDefaultTimeout(60_000);
   const page = await context.newPage();
@@ -47,7 +55,8 @@ async function open({ width, colorScheme }: Look): Promise<Watched> {
   return { context, page, strangers, faults };
 }
 
-const signIn = (page: Page, path = '/') => signInAt(page, `${world.daemon.url}${path}`, tokens.alice);
+const signIn = (page: Page) => signInAt(page, `${world.daemon.url}/`, tokens.alice);
+const go = (page: Page, path: string) => page.goto(`${world.daemon.url}${path}`);
 
 /** Cells that are wider than what shows of them, or that nothing names. */
 const cutCells = `[...document.querySelectorAll('.scroll, td:not(.none)')].filter(each => each.scrollWidth > each.clientWidth + 1
@@ -70,41 +79,51 @@ it('every page that there is stands in the list of those that are looked at, wit
   }
 });
 
-describe.each<Look>([
-  { width: 400, colorScheme: 'light' },
-  { width: 400, colorScheme: 'dark' },
+const looks: readonly Look[] = [
   { width: 1400, colorScheme: 'light' },
   { width: 1400, colorScheme: 'dark' },
-])('at $width pixels, $colorScheme', look => {
-  it('each page can be used by everybody, fits, loads nothing from elsewhere and fails at nothing', async () => {
-    const { context, page, strangers, faults } = await open(look);
-    await page.goto(`${world.daemon.url}/login`);
-    expect(await graveFaults(page), 'login').toEqual([]);
-    expect(await page.evaluate('document.scrollingElement.scrollWidth')).toBeLessThanOrEqual(look.width);
-    await signIn(page);
-    for (const [name, path] of Object.entries(paths)) {
-      await page.goto(`${world.daemon.url}${path}`);
-      expect(await graveFaults(page), name).toEqual([]);
-      expect(await page.evaluate('document.scrollingElement.scrollWidth'), name).toBeLessThanOrEqual(look.width);
-      // On a telephone nothing is cut: what stands in tables stands in cards that fit, each cell with its name.
-      if (look.width < 640) expect(await page.evaluate(cutCells), name).toEqual([]);
-    }
+  { width: 400, colorScheme: 'light' },
+  { width: 400, colorScheme: 'dark' },
+];
+
+/** What is wrong with the page that is open, at each width and in light and dark; empty where nothing is. */
+async function faultsOf(page: Page): Promise<Record<string, unknown>> {
+  const wrong: Record<string, unknown> = {};
+  for (const { width, colorScheme } of looks) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.emulateMedia({ colorScheme });
+    const grave = await graveFaults(page, colorScheme === 'dark' ? 'colors' : undefined);
+    const scrolls = await page.evaluate<number>('document.scrollingElement.scrollWidth');
+    // On a telephone nothing is cut: what stands in tables stands in cards that fit, each cell with its name.
+    const cut = width < 640 ? await page.evaluate<string[]>(cutCells) : [];
     const paper = await page.evaluate<string>('getComputedStyle(document.body).backgroundColor');
     const [red = 0] = (/\d+/.exec(paper) ?? []).map(Number);
-    expect(red > 128).toBe(look.colorScheme === 'light');
-    expect(strangers).toEqual([]);
-    // The missing page is told by the browser itself.
-    expect(faults.filter(fault => !fault.includes('404'))).toEqual([]);
-    await context.close();
-  }, 120_000);
-});
+    if (grave.length > 0 || scrolls > width || cut.length > 0 || red > 128 !== (colorScheme === 'light'))
+      wrong[`${width} ${colorScheme}`] = { grave, scrolls, cut, paper };
+  }
+  return wrong;
+}
+
+it('each page can be used by everybody in every look, fits, loads nothing from elsewhere and fails at nothing', async () => {
+  const { context, page, strangers, faults } = await open({ width: 400, colorScheme: 'light' }, false);
+  await go(page, '/login');
+  expect(await faultsOf(page), 'login').toEqual({});
+  await signIn(page);
+  for (const [name, path] of Object.entries(paths)) {
+    await go(page, path);
+    expect(await faultsOf(page), name).toEqual({});
+  }
+  expect(strangers).toEqual([]);
+  // The missing page is told by the browser itself.
+  expect(faults.filter(fault => !fault.includes('404'))).toEqual([]);
+  await context.close();
+}, 120_000);
 
 describe('in a browser', () => {
   it('the keyboard reaches everything that can be used, in the order in which it stands', async () => {
     const { context, page } = await open({ width: 1280, colorScheme: 'light' });
-    await signIn(page);
     for (const [name, path] of Object.entries(paths)) {
-      await page.goto(`${world.daemon.url}${path}`);
+      await go(page, path);
       // The first picture replaces what was there.
       if (name === 'live') await page.locator('[data-connection=on]').waitFor();
       const all = await page.evaluate<number>(`(() => {
@@ -125,7 +144,7 @@ describe('in a browser', () => {
 
   it('the live page follows a call by itself, and keeps the focus while it does', async () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
-    await signIn(page);
+    await go(page, '/');
     await page.locator('[data-connection=on]').waitFor();
     const call = world.begin('How long?');
     const card = page.locator('article.call');
@@ -143,7 +162,7 @@ describe('in a browser', () => {
 
   it('the page of a running call ends by itself', async () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
-    await signIn(page);
+    await go(page, '/');
     const call = world.begin('And now?');
     await page.locator('article.call h3 a').click();
     await page.locator('[data-connection=on]').waitFor();
@@ -156,7 +175,7 @@ describe('in a browser', () => {
 
   it('a thread is found by "/", read, forked and deleted without a mouse', async () => {
     const { context, page, faults } = await open({ width: 1280, colorScheme: 'light' });
-    await signIn(page, '/threads');
+    await go(page, '/threads');
     await page.keyboard.press('/');
     await page.keyboard.type('refactoring cart');
     await page.keyboard.press('Enter');
@@ -177,9 +196,9 @@ describe('in a browser', () => {
   });
 
   it('times are those of the reader, with UTC in their title; "/", "j" and "k" lead to the search and through lists', async () => {
-    const context = await browser.newContext({ timezoneId: 'Asia/Kolkata', locale: 'en-GB' });
+    const context = await browser.newContext({ timezoneId: 'Asia/Kolkata', locale: 'en-GB', storageState });
     const page = await context.newPage();
-    await signIn(page, '/calls');
+    await go(page, '/calls');
     const time = page.locator('tbody time').last();
     const utc = new Date((await time.getAttribute('datetime')) ?? '');
     const zone = { timeZone: 'Asia/Kolkata', hour: '2-digit', minute: '2-digit' } as const;
@@ -198,7 +217,7 @@ describe('in a browser', () => {
       await page.keyboard.press(key);
       expect(await row(), key).toBe(at);
     }
-    await page.goto(`${world.daemon.url}/spend`);
+    await go(page, '/spend');
     await page.keyboard.press('/');
     await page.waitForURL(/\/threads#search$/);
     await page.locator('input[type=search]:focus').waitFor();
@@ -207,22 +226,22 @@ describe('in a browser', () => {
 
   it('colours are chosen, kept, and light where the system is dark', async () => {
     const { context, page } = await open({ width: 1280, colorScheme: 'dark' });
-    await signIn(page, '/spend?days=7');
+    await go(page, '/spend?days=7');
     await page.getByRole('button', { name: 'light' }).click();
     await page.getByRole('button', { name: 'light', pressed: true }).waitFor();
     expect(page.url()).toContain('/spend?days=7');
-    await page.goto(`${world.daemon.url}/providers`);
+    await go(page, '/providers');
     expect(await page.evaluate('getComputedStyle(document.body).backgroundColor')).toBe('rgb(246, 247, 249)');
     expect(await page.getByRole('button', { name: 'light' }).getAttribute('aria-pressed')).toBe('true');
     await context.close();
   });
 
   it('nobody stays in who signed out', async () => {
-    const { context, page } = await open({ width: 360, colorScheme: 'light' });
+    const { context, page } = await open({ width: 360, colorScheme: 'light' }, false);
     await signIn(page);
     await page.getByRole('button', { name: 'Sign out' }).click();
     await page.waitForURL(/\/login/);
-    await page.goto(`${world.daemon.url}/threads`);
+    await go(page, '/threads');
     expect(page.url()).toContain('/login?back=%2Fthreads');
     await context.close();
   });

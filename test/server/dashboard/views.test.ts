@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
-import type { Browser, Locator, Page } from 'playwright-core';
+import type { Browser, BrowserContext, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { graveFaults, signIn, startBrowser } from '../../support/browser.ts';
 import {
@@ -16,6 +16,8 @@ import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
 
 let world: DashboardWorld;
 let browser: Browser;
+/** Of somebody who has signed in. */
+let context: BrowserContext;
 let ids: Awaited<ReturnType<typeof liveThrough>>;
 let worked: Awaited<ReturnType<typeof letAgentWork>>;
 let page: Page;
@@ -30,11 +32,15 @@ beforeAll(async () => {
   anthropic.byDefault({ fault: 'status', status: 503 });
   await world.call('chat', { prompt: 'Who stands in?', model: models.anthropic, allow_fallback: true });
   anthropic.byDefault({});
+  context = await browser.newContext({ viewport: { width: 1400, height: 900 } });
+  context.setDefaultTimeout(60_000);
+  const first = await context.newPage();
+  await signIn(first, `${world.daemon.url}/`, tokens.alice);
+  await first.close();
 });
 beforeEach(async () => {
-  page = await browser.newPage({ viewport: { width: 1400, height: 900 } });
-  page.setDefaultTimeout(60_000);
-  await signIn(page, `${world.daemon.url}/`, tokens.alice);
+  page = await context.newPage();
+  await go('/');
 });
 afterEach(() => page.close());
 afterAll(async () => {
@@ -96,10 +102,10 @@ describe('calls', () => {
   it('are found by tool, model, project, outcome and words, and reached to the oldest of 500 and behind them', async () => {
     for (let call = 0; call < 500; call++) await world.call('version', {});
     await go('/calls');
-    const seen = new Set<string | null>();
+    const seen = new Set<string>();
     for (let pages = 1; ; pages++) {
-      const links = await page.locator('tbody td:nth-child(2) a').all();
-      for (const link of links) seen.add(await link.getAttribute('href'));
+      const links = "[...document.querySelectorAll('tbody td:nth-child(2) a')].map(each => each.getAttribute('href'))";
+      for (const link of await page.evaluate<string[]>(links)) seen.add(link);
       await page.getByRole('link', { name: 'Older', exact: true }).click();
       if ((await page.getByRole('heading', { level: 2 }).innerText()).startsWith('Older calls')) break;
       expect(pages).toBeLessThan(18);
@@ -109,7 +115,10 @@ describe('calls', () => {
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.setViewportSize({ width, height: 900 });
         await page.emulateMedia({ colorScheme });
-        expect(await graveFaults(page), `${width} ${colorScheme}`).toEqual([]);
+        expect(
+          await graveFaults(page, colorScheme === 'dark' ? 'colors' : undefined),
+          `${width} ${colorScheme}`,
+        ).toEqual([]);
         expect(await page.evaluate('document.scrollingElement.scrollWidth')).toBeLessThanOrEqual(width);
       }
     const older = await page.locator('tbody tr').allInnerTexts();

@@ -44,7 +44,7 @@ function raw(path: string, headers: Record<string, string | string[]>, method = 
 }
 
 /** What comes back for bytes as they are. */
-async function bytes(text: string, then?: (socket: Socket) => void): Promise<string> {
+async function bytes(text: string, then?: (socket: Socket) => unknown): Promise<string> {
   const { hostname, port } = new URL(daemon.url);
   const socket = connect(Number(port), hostname);
   let answer = '';
@@ -134,6 +134,8 @@ describe('tokens', () => {
     const upgrade = (path: string, host: string, more = '') =>
       bytes(
         `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${more}\r\n`,
+        // What becomes a WebSocket stays open until its client ends it.
+        socket => socket.once('data', () => socket.end()),
       );
     expect(await upgrade('/ws', 'evil.example', `Authorization: ${authorization}\r\n`)).toMatch(/^HTTP\/1.1 403 /);
     expect(await upgrade('/ws', 'localhost', 'Origin: https://evil.example\r\n')).toMatch(/^HTTP\/1.1 403 /);

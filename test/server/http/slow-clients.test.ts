@@ -96,18 +96,8 @@ const slow: [door: string, begin: string | Buffer, piece: (at: number) => string
   ['fragments with pings between them', handshake(), at => Buffer.concat([fragment(at), ping])],
 ];
 
-/** All at the same time. */
-let ended: Map<string, Promise<{ told: string; ms: number }>>;
-beforeAll(() => {
-  ended = new Map(slow.map(([door, ...given]) => [door, drip(...given)]));
-});
-
-it.each(slow)('a client that sends a byte a second is sent away within 15 s: %s', { timeout: 60_000 }, async door => {
-  const { ms, told } = await ended.get(door)!;
-  expect(ms, told).toBeLessThan(15_000);
-});
-
-it('a body of 1 MB at 100 kB a second arrives, and so does a message', { timeout: 90_000 }, async () => {
+/** A body and a message of 1 MB each, at 100 kB a second; resolves with the answers to them. */
+async function steady() {
   const text = 'x'.repeat(999_900);
   const body = JSON.stringify({ prompt: text });
   const { hostname, port } = new URL(daemon.url);
@@ -127,8 +117,29 @@ it('a body of 1 MB at 100 kB a second arrives, and so does a message', { timeout
     const wait = began + (at + 1) * 100 - performance.now();
     if (wait > 0) await new Promise(resolve => setTimeout(resolve, wait));
   }
-  expect(await answer).toMatch(/^HTTP\/1.1 (200|413) /);
-  // It is too long for a question, but it was read.
-  expect((await frames.result('long')).error).toMatchObject({ tool: 'challenge' });
+  const told = { answer: await answer, error: (await frames.result('long')).error };
   await frames.close();
+  return told;
+}
+
+/** All at the same time. */
+let ended: Map<string, ReturnType<typeof drip>>;
+let arrived: ReturnType<typeof steady>;
+beforeAll(() => {
+  ended = new Map(slow.map(([door, ...given]) => [door, drip(...given)]));
+  arrived = steady();
+  // Its test tells what is wrong with it.
+  arrived.catch(() => undefined);
+});
+
+it.each(slow)('a client that sends a byte a second is sent away within 15 s: %s', { timeout: 60_000 }, async door => {
+  const { ms, told } = await ended.get(door)!;
+  expect(ms, told).toBeLessThan(15_000);
+});
+
+it('a body of 1 MB at 100 kB a second arrives, and so does a message', { timeout: 90_000 }, async () => {
+  const { answer, error } = await arrived;
+  expect(answer).toMatch(/^HTTP\/1.1 (200|413) /);
+  // It is too long for a question, but it was read.
+  expect(error).toMatchObject({ tool: 'challenge' });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, type ExpectStatic, expect, it } from 'vitest';
 import { createPolylogue } from '../../../src/app/library/polylogue.ts';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { eraVersions } from '../../support/mcp-session.ts';
@@ -17,6 +17,7 @@ import { type Document, type TestProduct, testProduct, vendorEnv } from '../../s
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -35,6 +36,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
+  for (const release of gates.splice(0)) release();
   expect(vendor.violations).toEqual([]);
   await product.close();
   await Promise.all([daemon.close(), neighbour.close()]);
@@ -65,17 +67,13 @@ const stdio: OpenHere = async () => {
   };
 };
 
-const gates: { release: () => void }[] = [];
+const gates: (() => void)[] = [];
 
-beforeEach(() => {
-  for (const { release } of gates.splice(0)) release();
-});
-
-/** A vendor that thinks until it may answer. */
-function thinking(...answers: string[]): () => void {
+/** A vendor that thinks about a question until it may answer. */
+function thinking({ prompt }: { prompt: string }, ...answers: string[]): () => void {
   const { promise, resolve } = Promise.withResolvers<void>();
-  gates.push({ release: resolve });
-  vendor.script(...answers.map(answer => ({ answer, when: promise })));
+  gates.push(resolve);
+  vendor.script(...answers.map(answer => ({ answer, when: promise, about: prompt })));
   return resolve;
 }
 
@@ -84,7 +82,7 @@ const requestsFor = ({ prompt }: { prompt: string }) =>
   vendor.requests.filter(({ canonical }) => canonical.includes(prompt));
 const bills = (asked: { prompt: string }) => requestsFor(asked).length;
 const billed = (asked: { prompt: string }, times = 1) =>
-  expect.poll(() => bills(asked), { timeout: 10_000 }).toBe(times);
+  waitUntil('the vendor was asked', () => bills(asked) === times);
 /** Long enough, on a busy machine too, for what was sent to be judged and for a second request to get to the vendor, were there one. */
 const settle = () => new Promise(resolve => setTimeout(resolve, 600));
 const lost = (reply: Promise<unknown>) => void reply.catch(() => undefined);
@@ -107,12 +105,13 @@ const ways: [door: string, open: OpenHere, key: string | undefined][] = [
   ['/api/tools, named', api, 'k'],
 ];
 
-describe.each(ways)('a call through %s', (_door, open, name) => {
+// They mostly wait, so they run at the same time.
+describe.concurrent.each(ways)('a call through %s', (_door, open, name) => {
   const keyOf = () => (name === undefined ? undefined : `${name}-${++ids}`);
 
-  it('that is sent again while the first one runs is one bill', async () => {
-    const answer = thinking('A hinge.');
+  it('that is sent again while the first one runs is one bill', async ({ expect }) => {
     const [asked, key] = [question(), keyOf()];
+    const answer = thinking(asked, 'A hinge.');
     const client = await open();
     const first = client.send(asked, key);
     await billed(asked);
@@ -125,12 +124,12 @@ describe.each(ways)('a call through %s', (_door, open, name) => {
   });
 });
 
-describe.each(ways.slice(1))('a call through %s', (_door, open, name) => {
+describe.concurrent.each(ways.slice(1))('a call through %s', (_door, open, name) => {
   const keyOf = () => (name === undefined ? undefined : `${name}-${++ids}`);
 
-  it('that is sent again after its stream broke is one bill', async () => {
-    const answer = thinking('A hinge.');
+  it('that is sent again after its stream broke is one bill', async ({ expect }) => {
     const [asked, key] = [question(), keyOf()];
+    const answer = thinking(asked, 'A hinge.');
     const client = await open();
     const first = client.send(asked, key);
     lost(first.reply);
@@ -146,10 +145,12 @@ describe.each(ways.slice(1))('a call through %s', (_door, open, name) => {
   });
 });
 
-describe('the same call', () => {
-  it('of a 2025 client that begins a new session while the stream of the old one is broken, at another daemon', async () => {
-    const answer = thinking('A hinge.');
+describe.concurrent('the same call', () => {
+  it('of a 2025 client that begins a new session while the stream of the old one is broken, at another daemon', async ({
+    expect,
+  }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const first = (await http2025(daemon)).send(asked);
     lost(first.reply);
     await billed(asked);
@@ -162,9 +163,9 @@ describe('the same call', () => {
     expect(bills(asked)).toBe(1);
   });
 
-  it('under one name, at two daemons, before and after its reply', async () => {
-    const answer = thinking('A hinge.');
+  it('under one name, at two daemons, before and after its reply', async ({ expect }) => {
     const [asked, key] = [question(), `k-${++ids}`];
+    const answer = thinking(asked, 'A hinge.');
     const first = (await http2026(daemon)).send(asked, key);
     await billed(asked);
     const second = (await api(neighbour)).send(asked, key);
@@ -176,9 +177,9 @@ describe('the same call', () => {
     expect(bills(asked)).toBe(1);
   });
 
-  it('of two requests in one breath', async () => {
-    const answer = thinking('A hinge.');
+  it('of two requests in one breath', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const client = await http2025();
     const both = [client.send(asked), client.send(asked)];
     await billed(asked);
@@ -188,9 +189,9 @@ describe('the same call', () => {
     expect(bills(asked)).toBe(1);
   });
 
-  it('that became a task is the same task', async () => {
-    const answer = thinking('A hinge.');
+  it('that became a task is the same task', async ({ expect }) => {
     const [asked, key] = [question(), `k-${++ids}`];
+    const answer = thinking(asked, 'A hinge.');
     const [first, second] = [await tasks(asked, key), await tasks(asked, key)];
     expect(first).toMatchObject({ resultType: 'task', taskId: expect.any(String) });
     expect(second).toMatchObject({ resultType: 'task', taskId: first.taskId });
@@ -199,11 +200,11 @@ describe('the same call', () => {
     expect(bills(asked)).toBe(1);
   });
 
-  it('of a program, under a name', async () => {
-    const answer = thinking('A hinge.');
+  it('of a program, under a name', async ({ expect }) => {
+    const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const env = { ...vendorEnv({ openai: vendor.url }), DEFAULT_MODEL: 'gpt-5-mini', POLYLOGUE_STORE: 'memory' };
     await using polylogue = await createPolylogue({ env, root: project.root, home: project.root });
-    const asked = question();
     const both = [0, 1].map(() => polylogue.callTool('chat', asked, { idempotencyKey: 'k' }));
     await billed(asked);
     await settle();
@@ -214,9 +215,10 @@ describe('the same call', () => {
   });
 });
 
-describe('what looks like the same call', () => {
-  const twice = async (asked: { prompt: string }, one: Client, other: Client, key?: string) => {
-    const answer = thinking('A hinge.', 'A hole.');
+describe.concurrent('what looks like the same call', () => {
+  const twice = async (expect: ExpectStatic, one: Client, other: Client, key?: string) => {
+    const asked = question();
+    const answer = thinking(asked, 'A hinge.', 'A hole.');
     const first = one.send(asked, key);
     await billed(asked);
     const second = other.send(asked, key);
@@ -229,21 +231,21 @@ describe('what looks like the same call', () => {
     ]);
   };
 
-  it.each([
+  it.for([
     ['/mcp of 2025', http2025],
     ['/mcp of 2026', http2026],
     ['/ws', webSocket],
     ['/api/tools', api],
-  ])('of two clients at the same time is two answers: %s', async (_door, open) => {
-    await twice(question(), await open(), await open());
+  ] as const)('of two clients at the same time is two answers: %s', async ([, open], { expect }) => {
+    await twice(expect, await open(), await open());
   });
 
-  it('of two owners under one name is two answers', async () => {
+  it('of two owners under one name is two answers', async ({ expect }) => {
     const [ann, bob] = [await http2026(daemon, 'ann'), await http2026(daemon, 'bob')];
-    await twice(question(), ann, bob, `k-${++ids}`);
+    await twice(expect, ann, bob, `k-${++ids}`);
   });
 
-  it('after a reply that arrived is a new call', async () => {
+  it('after a reply that arrived is a new call', async ({ expect }) => {
     const asked = question();
     const client = await http2025();
     await client.send(asked).reply;
@@ -252,9 +254,9 @@ describe('what looks like the same call', () => {
     expect(bills(asked)).toBe(2);
   });
 
-  it('of 2026 without a name is cancelled with its stream, down to the vendor', async () => {
-    const answer = thinking('A hinge.');
+  it('of 2026 without a name is cancelled with its stream, down to the vendor', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const first = (await http2026()).send(asked);
     lost(first.reply);
     await billed(asked);

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type TestDaemon, testDaemon } from '../../support/daemon.ts';
 import { type Document, vendorEnv } from '../../support/product.ts';
 import { type RedisServer, startRedis } from '../../support/redis-server.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
 import type { FakeVendor } from '../../support/vendors/fake-vendor.ts';
 import { startOpenAi } from '../../support/vendors/start-open-ai.ts';
+import { waitUntil } from '../../support/wait-until.ts';
 
 let vendor: FakeVendor;
 let project: TempProject;
@@ -15,31 +16,28 @@ beforeAll(async () => {
   [vendor, project, redis] = await Promise.all([startOpenAi(), tempProject({ 'notes.md': 'One.\n' }), startRedis()]);
 });
 
-afterEach(() => {
-  for (const release of gates.splice(0)) release();
-});
-
 afterAll(async () => {
   expect(vendor.violations).toEqual([]);
   await Promise.all([vendor.close(), project.dispose(), redis.dispose()]);
 });
 
-const gates: (() => void)[] = [];
 let ids = 0;
 
-/** A vendor that thinks until it may answer. */
-function thinking(...answers: string[]): () => void {
-  const { promise, resolve } = Promise.withResolvers<void>();
-  gates.push(resolve);
-  vendor.script(...answers.map(answer => ({ answer, when: promise })));
-  return resolve;
-}
+/** A vendor that thinks about a question until it may answer; at the latest when the `gates` are opened. */
+const thinkingBehind =
+  (gates: (() => void)[]) =>
+  ({ prompt }: { prompt: string }, ...answers: string[]): (() => void) => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    gates.push(resolve);
+    vendor.script(...answers.map(answer => ({ answer, when: promise, about: prompt })));
+    return resolve;
+  };
 
 const question = () => ({ prompt: `What is a door? (${++ids})`, absolute_file_paths: ['notes.md'] });
 const bills = ({ prompt }: { prompt: string }) =>
   vendor.requests.filter(({ canonical }) => canonical.includes(prompt)).length;
 const billed = (asked: { prompt: string }, times = 1) =>
-  expect.poll(() => bills(asked), { timeout: 10_000 }).toBe(times);
+  waitUntil('the vendor was asked', () => bills(asked) === times);
 /** Long enough, on a busy machine too, for what was sent to be judged and for a second request to get to the vendor, were there one. */
 const settle = () => new Promise(resolve => setTimeout(resolve, 600));
 
@@ -116,7 +114,8 @@ async function client(at: TestDaemon) {
   };
 }
 
-describe.each([
+// They mostly wait, for different times: so they run at the same time.
+describe.concurrent.each([
   ['on files that two servers share', async () => ({})],
   [
     'on a Redis that two servers share',
@@ -128,6 +127,8 @@ describe.each([
     }),
   ],
 ])('a call whose stream breaks, %s', (_where, store) => {
+  const gates: (() => void)[] = [];
+  const thinking = thinkingBehind(gates);
   let one: TestDaemon;
   let other: TestDaemon;
   let impatient: TestDaemon;
@@ -144,11 +145,12 @@ describe.each([
   });
 
   afterAll(async () => {
+    for (const release of gates) release();
     await Promise.all([hasty.close(), impatient.close(), other.close()]);
     await one.close();
   });
 
-  it('keeps the stream that listens when a request for another one is refused', async () => {
+  it('keeps the stream that listens when a request for another one is refused', async ({ expect }) => {
     const { listen } = await client(one);
     const stop = new AbortController();
     const first = await listen(stop.signal);
@@ -166,9 +168,9 @@ describe.each([
     stop.abort();
   });
 
-  it('is answered on the stream that resumes it, is one bill, and a new call afterwards', async () => {
-    const answer = thinking('A hinge.', 'A hole.');
+  it('is answered on the stream that resumes it, is one bill, and a new call afterwards', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.', 'A hole.');
     const { chat, resume } = await client(one);
     const first = chat(asked);
     await billed(asked);
@@ -184,9 +186,11 @@ describe.each([
     expect(await chat(asked).reply).toMatchObject({ content: 'A hole.' });
   });
 
-  it('is answered on the stream that resumes it before the server knows that the one before is lost', async () => {
-    const answer = thinking('A hinge.', 'A hole.');
+  it('is answered on the stream that resumes it before the server knows that the one before is lost', async ({
+    expect,
+  }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.', 'A hole.');
     const { chat, resume } = await client(one);
     const first = chat(asked);
     await billed(asked);
@@ -199,7 +203,7 @@ describe.each([
     expect(await chat(asked).reply).toMatchObject({ content: 'A hole.' });
   });
 
-  it('leaves the stream of other messages to who asks for it last', async () => {
+  it('leaves the stream of other messages to who asks for it last', async ({ expect }) => {
     const { listen, resume } = await client(one);
     const stop = new AbortController();
     const [first, second] = [await listen(stop.signal), await listen(stop.signal)];
@@ -208,9 +212,9 @@ describe.each([
     await expect(resume('999').reply).rejects.toThrow('kept no longer');
   });
 
-  it('is one bill where the resumed stream breaks, too, and its answer comes in between', async () => {
-    const answer = thinking('A hinge.');
+  it('is one bill where the resumed stream breaks, too, and its answer comes in between', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const { chat, resume } = await client(one);
     const first = chat(asked);
     await billed(asked);
@@ -226,14 +230,14 @@ describe.each([
     expect(bills(asked)).toBe(1);
   });
 
-  it.each([
+  it.for([
     ['after its own was cut', true],
     ['while its own seems open', false],
-  ])(
+  ] as const)(
     'goes on while a stream resumes it %s, and ends at its vendor once that broke for longer than its grace',
-    async (_how, isCut) => {
-      thinking('A hinge.');
+    async ([, isCut], { expect }) => {
       const asked = question();
+      thinking(asked, 'A hinge.');
       const { chat, resume } = await client(hasty);
       const first = chat(asked);
       await billed(asked);
@@ -248,9 +252,9 @@ describe.each([
     },
   );
 
-  it('is one bill where it is resumed and sent again', async () => {
-    const answer = thinking('A hinge.');
+  it('is one bill where it is resumed and sent again', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const { chat, resume } = await client(one);
     const first = chat(asked);
     await billed(asked);
@@ -263,9 +267,9 @@ describe.each([
     expect(bills(asked)).toBe(1);
   });
 
-  it('is one bill where it is sent to the other server while the first one works', async () => {
-    const answer = thinking('A hinge.');
+  it('is one bill where it is sent to the other server while the first one works', async ({ expect }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const first = (await client(one)).chat(asked);
     await billed(asked);
     await first.lastEvent();
@@ -278,9 +282,11 @@ describe.each([
     expect(bills(asked)).toBe(1);
   });
 
-  it('is the job that it became, where it is resumed and for who sends it again to the other server', async () => {
-    const answer = thinking('A hinge.');
+  it('is the job that it became, where it is resumed and for who sends it again to the other server', async ({
+    expect,
+  }) => {
     const asked = question();
+    const answer = thinking(asked, 'A hinge.');
     const { chat, resume } = await client(impatient);
     const first = chat(asked);
     await billed(asked);
@@ -295,10 +301,10 @@ describe.each([
     expect(bills(asked)).toBe(1);
   });
 
-  it('is two answers for two clients who both wait, at one server and at two', async () => {
+  it('is two answers for two clients who both wait, at one server and at two', async ({ expect }) => {
     for (const at of [one, other]) {
-      const answer = thinking('A hinge.', 'A hole.');
       const asked = question();
+      const answer = thinking(asked, 'A hinge.', 'A hole.');
       const first = (await client(one)).chat(asked);
       await billed(asked);
       const second = (await client(at)).chat(asked);

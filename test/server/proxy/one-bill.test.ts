@@ -31,7 +31,7 @@ beforeAll(async () => {
 
 afterEach(async () => {
   for (const release of gates.splice(0)) release();
-  for (const { end } of bridges) await end();
+  await Promise.all(bridges.map(({ end }) => end()));
   bridges = [];
   way.target = portOf(daemon);
 });

@@ -70,7 +70,7 @@ export async function serveRequest(
   const refusal = refusalOf(state, dialect, received, text);
   if (refusal) return refuse(refusal);
 
-  const step = steps.next(dialect);
+  const step = steps.next(received.recorded);
   if ('fault' in step && step.fault === 'status') {
     const body = step.body === undefined ? kind.stamp(kind.statusBody(step.status), id) : step.body;
     return sendBody(response, step.status, body, { ...kind.headers(id), ...step.headers });

@@ -39,6 +39,8 @@ export interface ReportedUsage {
 interface StepScope {
   /** Kept for a request of this dialect. Absent: for any that asks a model (a listing of models takes no such step). */
   on?: Dialect;
+  /** Kept for a request that has these words, so that tests can run at the same time. */
+  about?: string;
 }
 
 export interface AnswerStep extends StepScope {
