@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => cluster.dispose());
 
-beforeEach(() => {
+beforeEach(async () => {
+  // After a node was silent the others serve nothing for a moment.
+  const states = () => Promise.all(cluster.nodes.map(async node => String(await node.command('CLUSTER', 'INFO'))));
+  await expect.poll(async () => (await states()).every(state => state.includes('cluster_state:ok'))).toBe(true);
   prefix = `${randomUUID()}:`;
   warnings = [];
   store = redisStore(cluster.url, { prefix, onWarning: text => warnings.push(text) });
