@@ -57,7 +57,7 @@ export const systemEnvironment = (): ProcessEnvironment => ({
   writeError: line => void process.stderr.write(printableText(line)),
 });
 
-/** Another one would be another project. */
+/** No other directory takes its place, for that would be another project. */
 function workingDirectory(): string {
   try {
     return process.cwd();

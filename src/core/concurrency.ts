@@ -60,10 +60,10 @@ export function createQueue() {
 
   return {
     enter,
-    /** Runs `work`, which is a turn. */
+    /** Runs `work` when it is this caller's turn, which ends with it; rejects as `enter` does while waiting. */
     async run<Result>(key: string, work: () => Promise<Result>, signal?: AbortSignal, onWait?: () => void) {
       const leave = await enter(key, signal, onWait);
-      return work().finally(leave);
+      return Promise.resolve().then(work).finally(leave);
     },
   };
 }

@@ -72,7 +72,7 @@ export interface LogRecord {
 
 const week = 7 * 24 * 3_600_000;
 
-/** JSON lines in `NAME.jsonl`, kept open and written at once: that takes less than another thread. Several processes may write. */
+/** JSON lines in `NAME.jsonl`, written at once, also by several processes: a thread costs more. `onRotated`: after this one rotated it. */
 export function createRotatingLog(
   name: string,
   { folder, maxBytes = 20 * 1024 * 1024, maxAgeMs = week, keep = 5 }: LogRules,

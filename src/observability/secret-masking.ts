@@ -329,7 +329,7 @@ function keyFinder(keys: readonly string[]): Finder {
     );
 }
 
-/** The key of placeholders, kept in `home`: a secret has the same one in every process, so that texts stay equal. Else our own. */
+/** The key of placeholders, kept in `home`, so that a secret has the same one in every process; else this process has its own. */
 export function maskKey(home: string | undefined, random: Random): string {
   const fresh = `${random.uuid()}${random.uuid()}`;
   if (home === undefined) return fresh;

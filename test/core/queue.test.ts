@@ -28,4 +28,18 @@ describe('a queue', () => {
     (await enter('e'))();
     await queue.enter('key', AbortSignal.timeout(1_000), () => expect.fail('waited for nobody'));
   });
+
+  it.each([
+    ['rejects', () => Promise.reject(new Error('no'))],
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+    ],
+  ])('ends the turn of work that %s', async (_how, work) => {
+    const queue = createQueue();
+    await expect(queue.run('key', work)).rejects.toThrow('no');
+    expect(await queue.run('key', async () => 'next', AbortSignal.timeout(1_000))).toBe('next');
+  });
 });

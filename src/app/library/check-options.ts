@@ -12,7 +12,7 @@ const flag = z.boolean().optional();
 const count = z.int().min(1).optional();
 const words = z.record(z.string(), z.string('expected text, also for numbers and on/off').optional()).optional();
 
-/** Neither a circle nor a bigint, which nobody can write down. */
+/** Whether JSON can hold it: it refers to nothing that holds it, and no number in it is a bigint. */
 function isJson(value: unknown): boolean {
   try {
     JSON.stringify(value);
@@ -22,7 +22,8 @@ function isJson(value: unknown): boolean {
   }
 }
 
-const args = z.record(z.string(), z.unknown()).refine(isJson, 'expected what JSON can hold');
+const notJson = 'expected what JSON can hold';
+const args = z.record(z.string(), z.unknown()).refine(isJson, notJson);
 
 /** A schema of zod or valibot has a `type` too, and means nothing to a vendor. What these make of it for JSON says which properties there are. */
 const jsonSchema = z
@@ -30,7 +31,7 @@ const jsonSchema = z
     value => !isRecord(value) || !('~standard' in value) || 'properties' in value || 'additionalProperties' in value,
     'expected JSON Schema, as z.toJSONSchema(schema) makes it',
   )
-  .pipe(z.looseObject({ type: z.literal('object') }).refine(isJson, 'expected what JSON can hold'));
+  .pipe(z.looseObject({ type: z.literal('object') }).refine(isJson, notJson));
 
 const toolMembers = {
   name: z.string().regex(/^[\w-]{1,64}$/, 'expected at most 64 of a-z, A-Z, 0-9, _ and -'),
@@ -78,6 +79,7 @@ const message = z.looseObject({
         z.looseObject({ type: z.literal('call'), id: z.string(), name: z.string(), args: z.looseObject({}) }),
       ]),
     )
+    .refine(isJson, notJson)
     .optional(),
   results: z.array(z.looseObject({ id: z.string(), name: z.string(), text: z.string() })).optional(),
 });
@@ -137,7 +139,7 @@ const shapes = {
   analyzeError: diagnosis,
   generatePatch: diagnosis,
   callTool: z.strictObject({
-    ...{ name: z.string(), args: z.record(z.string(), z.unknown()), signal },
+    ...{ name: z.string(), args, signal },
     ...{ onProgress: listener, onText: listener, idempotencyKey: z.string().min(1).optional() },
   }),
   'commsLog.append': z.strictObject({

@@ -35,7 +35,7 @@ export interface AddressRules {
 
 const wildcards = new Set(['', '0.0.0.0', '::', '*']);
 
-/** Pages that nobody else can have served: of this machine's names the addresses alone, for `localhost` is two of them. */
+/** Pages that only this server can have served. `localhost` is two addresses, of which another program may have one. */
 function ownPages({ bind, address, port }: Pick<AddressRules, 'bind' | 'address' | 'port'>): Set<string> {
   const named = wildcards.has(bareHost(bind)) || isLoopback(bind) ? [] : [bareHost(bind)];
   const both = address === '::' ? ['::1', 'localhost'] : [];

@@ -172,7 +172,7 @@ export function repeated(entries: readonly TokenEntry[]): TokenEntry | undefined
   return entries.find((entry, at) => entries.slice(0, at).some(earlier => isSame(earlier, entry)));
 }
 
-/** The same file with another token in one entry, as its hash; undefined where none holds the token of this digest (hexadecimal). */
+/** The file with another token, as its hash, in this caller's entry; undefined where that no longer has `before`, a hexadecimal digest. */
 export function withToken(text: string, path: string, before: string | undefined, { digest, caller }: TokenEntry) {
   const document = jsonIn(text, path);
   if (!isRecord(document) || !Array.isArray(document.tokens)) return undefined;

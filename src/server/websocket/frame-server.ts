@@ -53,11 +53,7 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
   const send = (frame: ServerFrame) => socket.send(JSON.stringify(frame));
   const stopWaiting = clock.after(rules.helloMs, () => void socket.close(closeCodes.helloLate, 'no hello in time'));
 
-  function refuse(
-    code: number,
-    answer: Partial<Extract<ServerFrame, { op: 'hello_ack' }>>,
-    reason = answer.error ?? '',
-  ): void {
+  function refuse(code: number, answer: Partial<ServerFrame & { op: 'hello_ack' }>, reason = answer.error ?? ''): void {
     void send({ op: 'hello_ack', ok: false, ...answer });
     void socket.close(code, reason);
   }

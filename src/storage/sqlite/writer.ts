@@ -61,7 +61,7 @@ interface Held extends Transaction {
   repaired: boolean;
 }
 
-/** The one writer of a process, in its own thread: waits for a lock or the disk stop nothing else. Its answers are durable. */
+/** The one writer of a process, in its own thread: waiting for a lock or the disk stops nothing else. It answers what is durable. */
 class Writer {
   readonly #options: WriterOptions;
   readonly #connect: Connect;

@@ -177,6 +177,13 @@ it.each([
   const inputSchema = { type: 'object', properties: { x: { const: x } } };
   const told = refusal(() => checkOptions('send', { message: 'x', tools: [{ ...tool, inputSchema }] }));
   expect(told).toContain('tools.0.inputSchema: expected what JSON can hold');
+  const called = refusal(() => checkOptions('callTool', {}, { name: 'chat', args }));
+  expect(called).toContain('args: expected what JSON can hold');
+  const said = [{ type: 'call', id: '1', name: 'read_file', args }];
+  const history = [{ role: 'assistant', section: 'turn', parts: [], said }];
+  expect(refusal(() => checkOptions('send', { message: 'x', history }))).toContain(
+    'history.0.said: expected what JSON can hold',
+  );
 });
 
 it('names what an answer may be', () => {
