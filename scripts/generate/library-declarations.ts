@@ -190,8 +190,15 @@ function aliased(
   return { kind: 'type', signature: signature.replace(/;$/, ''), members };
 }
 
-function constant(declarator: Node): Pick<Declared, 'kind' | 'signature' | 'members'> {
+function constant(declarator: Node): Pick<Declared, 'kind' | 'signature' | 'members'> & Partial<Declared> {
   const value = declarator.childForFieldName('value');
+  if (value?.type === 'arrow_function') {
+    const length = (value.childForFieldName('body')?.startIndex ?? value.endIndex) - value.startIndex;
+    const head = oneLine(value.text.slice(0, length)).replace(/^async | ?=>$/g, '');
+    const parameters = parametersOf(value.childForFieldName('parameters'));
+    const name = text(declarator.childForFieldName('name'));
+    return { kind: 'function', signature: `function ${name}${head}`, parameters, members: [] };
+  }
   if (value?.type !== 'object') return { kind: 'value', signature: `const ${text(declarator)}`, members: [] };
   return {
     kind: 'value',

@@ -76,13 +76,14 @@ export function mostThatFit(limit: number, fits: (count: number) => boolean): nu
   return low;
 }
 
-/** Keeps the beginning and the end of a text and says between them how much was left out. */
-export function cutMiddle(text: string, maxChars: number): string {
+/** Keeps the beginning and the end of a text, and says between them how much was left out. `lines`: the end begins with a line, where one is near. */
+export function cutMiddle(text: string, maxChars: number, lines = false): string {
   if (text.length <= maxChars) return text;
   const note = (left: number) => `\n[… ${left} characters left out …]\n`;
   const room = Math.max(0, maxChars - note(text.length).length);
   const head = safeCut(text, Math.ceil(room * 0.6));
-  const tailStart = text.length - Math.floor(room * 0.4);
+  const least = text.length - Math.floor(room * 0.4);
+  const tailStart = least + (lines ? Math.max(0, text.slice(least - 1, least + 4_000).indexOf('\n')) : 0);
   const tail = text.slice(isLowSurrogate(text, tailStart) ? tailStart + 1 : tailStart);
   return `${head}${note(text.length - head.length - tail.length)}${tail}`;
 }

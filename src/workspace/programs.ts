@@ -29,7 +29,7 @@ export async function programNamed(name: string, search: ProgramSearch) {
   });
 }
 
-/** An absolute path, or a name in a folder of `programFolders`. A relative path would depend on the caller's folder. */
+/** The file of an absolute path, or of a name in `programFolders`; undefined: none. Relative paths would depend on the caller. */
 export async function findProgram(name: string, search: ProgramSearch): Promise<string | undefined> {
   const windows = isWindows(search);
   const endings = windows ? endingsOf(search.env, name) : [''];

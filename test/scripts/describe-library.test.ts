@@ -116,3 +116,15 @@ it.each([
   const text = sources[path].replace(from, to).replace('import { ask }', 'import {}');
   await expect(describeWith({ [path]: text })).rejects.toThrow(problem);
 });
+
+it('the reference shows an arrow function as any other, without its body, and asks for the same words about it', async () => {
+  const written = { 'src/index.ts': "export { limitError } from './core/errors.ts';\n", 'docs/troubleshooting.md': '' };
+  const arrow = (doc: string) => ({
+    ...written,
+    'src/core/errors.ts': `/** ${doc} */\nexport const limitError = (told: string): Error =>\n  new Error(told);\n`,
+  });
+  expect(await describeWith(arrow('Makes an error that says `told`.'))).toContain(
+    '```ts\nfunction limitError(told: string): Error\n```',
+  );
+  await expect(describeWith(arrow('Makes an error.'))).rejects.toThrow('"limitError" does not say what `told` is');
+});

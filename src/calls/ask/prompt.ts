@@ -120,7 +120,7 @@ const listed = 20;
 
 const listChars = 400;
 
-/** What fits comes whole, in its order; the others share what is left, cut at a line, and are titles of `leftOut`. */
+/** What fits comes whole, in its order; the others share what is left, each cut at a line. `leftOut`: their titles. */
 export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): { text: string; leftOut: string[] } {
   const named = pieces.map(({ title, text }) => ({ name: printablePath(title), text, shown: '' }));
   let left = tokens - listTokens;

@@ -188,9 +188,7 @@ export function createModelSources(parts: SourceParts) {
     const of = await known;
     const now = clock.now();
     const day = Math.floor(now / dayMs);
-    if (today?.of !== of || today.day !== day) {
-      today = { of, day, models: onDay(of, dayOf(now), atVendor) };
-    }
+    if (today?.of !== of || today.day !== day) today = { of, day, models: onDay(of, dayOf(now), atVendor) };
     return today.models;
   };
   const rosterParts = { providers, listings, catalogue, finish, listsAhead: parts.listsAhead };
@@ -215,7 +213,7 @@ export function createModelSources(parts: SourceParts) {
     candidates: async (request: ModelRequest) => candidatesFor(request, await rosterAtHand(), policy),
     /** What is wrong with the operator's files, one sentence each. */
     warnings: files.length === 0 ? [] : overlayFiles(loadCatalogue(), files, providerIds).warnings,
-    /** What each vendor with a list told last. Asked at once are those whose models nothing knows; with `fresh`, those with old lists. */
+    /** The last list of each vendor that has one. Asks vendors without known models; with `fresh`, all whose list is old. */
     async listings(fresh: boolean) {
       const inCatalogue = new Set(finish(await catalogue()).map(({ provider }) => provider));
       const found = await Promise.all(

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { createQueue, orAbort, remember, withDeadline, withTimeout } from '../../core/concurrency.ts';
-import { abortError } from '../../core/errors.ts';
+import { abortError, throwIfAborted } from '../../core/errors.ts';
 import { recordIn, recordsIn, textsIn } from '../../core/json.ts';
 import { estimateTokens } from '../../core/tokens.ts';
 import { type ConnectContext, shownFiles, type VendorEndpoint } from '../../models/provider.ts';
@@ -110,10 +110,11 @@ export class GoogleCaches {
   async forPrompt(prompt: PromptOfThread, signal: AbortSignal): Promise<CacheInUse | undefined> {
     try {
       // Another call may make just the one that this one would make.
-      const leave = await this.#turns.enter(keyOf(prompt), signal);
+      const enter = (both: AbortSignal) => this.#turns.enter(keyOf(prompt), both);
+      const leave = await withDeadline(this.#options.clock, patienceMs, enter, signal);
       return await this.#choose(prompt, signal).finally(leave);
     } catch {
-      // The call was ended, or the store of the records failed: what matters there is said by whoever stores the answer.
+      // The call was ended or waited too long, or the store of the records failed: what matters there is said by whoever stores the answer.
       return undefined;
     }
   }
@@ -178,24 +179,22 @@ export class GoogleCaches {
     const least = Math.max(leastTokens(prompt.model), this.#refused.get(key) ?? 0);
     if (tokens < least || this.#isClosed) return undefined;
     try {
-      const making = this.#make(prompt, tokens, signal);
+      const making = this.#make(prompt, tokens, before, signal);
       this.#follow(making);
-      const made = await orAbort(making, signal);
-      if (before) this.#part(before.name);
-      return made;
+      return await orAbort(making, signal);
     } catch {
+      throwIfAborted(signal);
       // A cache only saves money: the call goes on without one, and the next try waits for a prompt that is worth more.
-      if (!signal.aborted) remember(this.#refused, key, tokens * 2, maxRemembered);
+      remember(this.#refused, key, tokens * 2, maxRemembered);
       return undefined;
     }
   }
 
   /** Is told its name also where nobody waits for it any more: it would be paid for, and known to nobody. */
-  async #make(prompt: PromptOfThread, tokens: number, signal: AbortSignal): Promise<CacheInUse> {
+  async #make(prompt: PromptOfThread, tokens: number, before: VendorCache | undefined, signal: AbortSignal) {
     const { vendor, clock } = this.#options;
     const { thread, model, contents } = prompt;
-    const making = withDeadline(clock, patienceMs, late => vendor.create(prompt, late));
-    const { keptMs = ttlMs, ...made } = await making;
+    const { keptMs = ttlMs, ...made } = await withDeadline(clock, patienceMs, late => vendor.create(prompt, late));
     if (signal.aborted || this.#isClosed) {
       this.#part(made.name);
       throw abortError(signal);
@@ -203,6 +202,7 @@ export class GoogleCaches {
     const created = clock.storeTime();
     const facts = { ...beginningOf(prompt), files: filesOf(prompt), created, expires: created + keptMs };
     await this.#keep(keyOf(prompt), { provider, model, thread, ...made, ...facts });
+    if (before) this.#part(before.name);
     const written = made.tokens || tokens;
     return { name: made.name, messages: contents.length, written, stored: (written * keptMs) / 3_600_000 };
   }

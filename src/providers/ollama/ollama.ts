@@ -22,7 +22,7 @@ import { createOllamaList, isCloudName, type OllamaServer } from './list-models.
 
 const ownPort = 11_434;
 
-/** The base of Ollama's interface from OLLAMA_HOST: a host, `host:port`, `:port` or an address; 0.0.0.0 is this one. */
+/** The base of Ollama's interface from OLLAMA_HOST: a host, `host:port`, `:port` or a URL; 0.0.0.0 means this machine. */
 export function ollamaAddress(value: string): string {
   const text = value.trim().replace(/^["']+|["']+$/g, '');
   const url = new URL(checkedBaseUrl(/^[a-z]+:\/\//i.test(text) ? text : withPort(text), 'OLLAMA_HOST'));

@@ -1,4 +1,4 @@
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as waited } from 'node:timers/promises';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { orAbort } from '../../../src/core/concurrency.ts';
 import { type cachedContents, GoogleCaches } from '../../../src/providers/google/context-cache.ts';
@@ -112,4 +112,52 @@ describe('a cache that is being made', () => {
     await clock.advance(200);
     expect(isClosed).toBe(true);
   });
+
+  it('takes the place of the one before, also where its call ends while it is recorded', async () => {
+    const state = createLocalState(clock);
+    const recording = Promise.withResolvers<void>();
+    const isRecorded = Promise.withResolvers<void>();
+    let changes = 0;
+    const slow: typeof state = {
+      ...state,
+      async change(...args) {
+        if (++changes === 2) {
+          recording.resolve();
+          await isRecorded.promise;
+        }
+        return state.change(...args);
+      },
+    };
+    caches = new GoogleCaches({ vendor: held.vendor, clock, state: slow });
+    caches.answered(prompt);
+    const first = caches.forPrompt(prompt, signal);
+    await held.isAsked(1);
+    held.answer();
+    await first;
+    const call = new AbortController();
+    const contents = [...prompt.contents, message('user', text.repeat(3)), message('model', 'Yes.')];
+    const second = caches.forPrompt({ ...prompt, contents }, call.signal);
+    await held.isAsked(2);
+    held.answer();
+    await recording.promise;
+    call.abort();
+    expect(await second).toBeUndefined();
+    isRecorded.resolve();
+    await waitUntil('one is left', () => held.live.size === 1);
+    expect([...held.live]).toEqual(['cachedContents/held2']);
+  });
+});
+
+it('no call waits for the turns of many others', async () => {
+  const vendor: Vendor = { ...held.vendor, renew: (_name, gone) => orAbort(new Promise<never>(() => {}), gone) };
+  caches = new GoogleCaches({ vendor, clock, state: createLocalState(clock) });
+  caches.answered(prompt);
+  const made = caches.forPrompt(prompt, signal);
+  await held.isAsked(1);
+  held.answer();
+  await made;
+  await clock.advance(3_500_000);
+  const calls = Array.from({ length: 4 }, () => caches.forPrompt(prompt, signal));
+  await clock.advance(20_000);
+  expect(await Promise.race([Promise.all(calls), waited(200)])).toHaveLength(4);
 });

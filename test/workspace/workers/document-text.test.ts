@@ -100,6 +100,15 @@ it('of a workbook is refused before it is made, where it is longer', async () =>
   const began = ownTime();
   expect(await documentText('xlsx', one, 10_000_000)).toEqual({ tooLong: expect.any(Number) });
   expect(ownTime() - began).toBeLessThan(4_000);
+  // Lines of 18,000 tabs.
+  const gaps = sheetFile({ A: Array<string>(1_000).fill(`${'<c r="ZZZ"/>'.repeat(285)}<c><v>1</v></c>`) });
+  const { tooLong } = Object(await documentText('xlsx', gaps, 1_000_000));
+  expect(tooLong).toBeLessThan(1_100_000);
+});
+
+it('of a workbook is measured without its markup', async () => {
+  const runs = `<c t="inlineStr"><is>${'<r><rPr><b/></rPr><t>a</t></r>'.repeat(1_000)}</is></c>`;
+  expect(await textOf('xlsx', sheetFile({ A: [runs] }), 2_000)).toContain('1: aaa');
 });
 
 describe('the text of a workbook', () => {

@@ -33,7 +33,7 @@ interface Round {
 /** Of each call of a round, in their order; null: it was not made yet. */
 export type RoundOutcomes = (CallOutcome | null)[];
 
-/** Makes the calls of a round that have no outcome: reads at once, others one by one, none behind one that waits. */
+/** Makes the calls of a round that have no outcome: reads at the same time, others one by one, none behind one that waits. */
 export async function callTools(round: Round, calls: readonly ToolCall[], earlier: RoundOutcomes) {
   const outcomes = calls.map((_, index) => earlier[index] ?? null);
   let batch: [index: number, call: ToolCall][] = [];
@@ -171,7 +171,8 @@ async function run(round: Round, { id, name }: ToolCall, allowed: Allowed, calls
   const { parts, number, limits, left } = round;
   const { args } = allowed;
   const brought = await outputOf(round, id, allowed);
-  const whole = await hidden(round, cutMiddle(brought.text, maxRecordedLength));
+  // The second half of a secret is known by its line alone.
+  const whole = await hidden(round, cutMiddle(brought.text, maxRecordedLength, true));
   const share = Math.min(limits.outputChars, Math.max(leastShare, Math.floor(Math.min(roundChars, left) / calls)));
   const shown = cutMiddle(stripForgedMarks(whole), share);
   const hint = brought.failed && parts.triage ? await hintFor(round, { name, args, text: shown }) : '';

@@ -150,6 +150,13 @@ describe.each(loopVendors)('the agent loop on $id', vendor => {
     expect(result.toolCalls.map(({ result: text }) => text.length)).toEqual([2_000_000, 6, 6]);
   });
 
+  it('keeps the end of a long text from a line on: half a line may be half a secret, which nobody masks', async () => {
+    const lines = 'password = "abcdEFGH1234ijkl5678mnop"\n'.repeat(60_000);
+    on.fake.script({ calls: [callLook('big')], reasoning: 'All.' }, { answer: 'Read.' });
+    const { toolCalls } = await on.run({ tools: [look({ run: async () => lines })] });
+    expect(toolCalls[0]?.result).toMatch(/\d+ characters left out …\]\npassword = /);
+  });
+
   it('is told to conclude once the conversation has 500,000 bytes', async () => {
     let round = 0;
     on.fake.byDefault({
