@@ -83,5 +83,7 @@ export function toRequest(incoming: IncomingMessage, outgoing: ServerResponse, u
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(incoming.headers)) if (typeof value === 'string') headers[name] = value;
   const { method } = incoming;
-  return new Request(url, { method, headers, signal: gone.signal, ...(body && { body: new Uint8Array(body) }) });
+  const request = new Request(url, { method, headers, ...(body && { body: new Uint8Array(body) }) });
+  // The one that Node would make is aborted only while its request is in memory, and many who wait hold the signal alone.
+  return Object.defineProperty(request, 'signal', { value: gone.signal });
 }
