@@ -1,4 +1,7 @@
-import { encode } from 'gpt-tokenizer/encoding/o200k_base';
+import { encode, setMergeCacheSize } from 'gpt-tokenizer/encoding/o200k_base';
+
+// Its hits become slow in a large cache: src/workspace/workers/count-tokens.ts.
+setMergeCacheSize(1_000);
 
 /** Merging one unbroken run costs the square of its length, so that longer runs are cut; the count may be off by one a cut. */
 const longestRun = 512;
