@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { onAbort } from '../core/concurrency.ts';
@@ -116,7 +117,10 @@ export async function runTree(run: TreeRun) {
   // Its own end, not that of its pipes: the promise of a child waits for those too.
   const ended = Promise.race([new Promise(resolve => child.nodeChildProcess.once('exit', resolve)), child]);
   const forget = onAbort(signal, stop);
-  const atExit = () => void child.kill('SIGKILL');
+  const atExit = () => {
+    child.kill('SIGKILL');
+    if (run.platform === 'linux') endMarked(run.mark);
+  };
   // One listener for all: their number in a process is its host's to watch.
   if (running.size === 0) process.on('exit', endRunning);
   running.add(atExit);
@@ -159,6 +163,18 @@ async function endFamily(leader: number, run: TreeRun): Promise<void> {
       asked.set(pid, start);
     }
     await clock.sleep(pollMs);
+  }
+}
+
+/** As this process ends nothing can be waited for: whoever bears the mark is forced, in whatever session. */
+function endMarked(mark: string): void {
+  for (const name of readdirSync('/proc')) {
+    try {
+      if (/^\d+$/.test(name) && readFileSync(`/proc/${name}/environ`, 'latin1').includes(`${mark}\0`))
+        signal(Number(name), 'SIGKILL');
+    } catch {
+      // It has ended, or is another user's.
+    }
   }
 }
 
