@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,7 +40,7 @@ async function pack(): Promise<string[]> {
   const sources = ['.', ...Object.keys(dependencies).map(name => `./node_modules/${name}`)];
   const options = ['--ignore-scripts', '--pack-destination', place.root, '--cache', place.path('.npm')];
   await run('npm', ['pack', ...options, ...sources], { cwd: repository });
-  process.once('exit', () => void place.dispose());
+  process.once('exit', () => rmSync(place.root, { recursive: true, force: true }));
   return (await readdir(place.root)).filter(file => file.endsWith('.tgz')).map(file => place.path(file));
 }
 
