@@ -36,13 +36,29 @@ export const workflowFields = {
 };
 
 /** What a review looks at between its first step and its last, one a step. */
-export const reviewConcerns = [
+const reviewConcerns = [
   'Check correctness: boundaries, wrong states, errors that are swallowed or mistaken for success',
   'Check security: input that is trusted, rights, secrets, unsafe defaults',
   'Check concurrency and resources: races, leaks, limits, cancellation',
   'Check performance where it is felt: hot paths, queries in loops, growth',
   'Check tests: what no test notices, and which tests can not fail',
 ] as const;
+
+const rate = 'Rate each issue: critical, high, medium or low, with file and line';
+
+/** What a review has its caller do before the next step; `again` where the thread knew all of it before the first. */
+export const reviewActions =
+  (todo: Record<'first' | 'again' | 'last', readonly string[]> & { second?: readonly string[] }) =>
+  (
+    step: { stepNumber: number; totalSteps: number },
+    _args: unknown,
+    { known }: { known: boolean },
+  ): readonly string[] => {
+    if (step.stepNumber === 1) return known ? todo.again : todo.first;
+    if (step.stepNumber >= step.totalSteps) return todo.last;
+    const concern = reviewConcerns[(step.stepNumber - 2) % reviewConcerns.length] ?? '';
+    return [concern, ...(step.stepNumber === 2 ? (todo.second ?? []) : []), rate];
+  };
 
 /** How reviews weigh what they find. */
 export const severity = {

@@ -368,6 +368,24 @@ export function defineTool<const Fields extends z.ZodRawShape>(definition: ToolD
   return { tier: 'user', ...definition };
 }
 
+interface ActionDraft<Fields extends z.ZodRawShape, Accepts extends z.ZodRawShape>
+  extends Omit<ToolDraft<Fields>, 'mode'> {
+  accepts?: Accepts;
+  run(
+    args: z.output<z.ZodObject<Fields>> & z.output<z.ZodObject<Accepts>>,
+    context: ActionContext,
+  ): Promise<JsonObject>;
+}
+
+/** A tool whose work `run` does; no model is asked. */
+export const defineAction = <
+  const Fields extends z.ZodRawShape,
+  const Accepts extends z.ZodRawShape = Record<never, never>,
+>({
+  run,
+  ...tool
+}: ActionDraft<Fields, Accepts>): ToolDefinition<Fields> => defineTool({ ...tool, mode: { kind: 'action', run } });
+
 /** The steps of a tool that works in steps; undefined for any other. */
 export const workflowOf = ({ mode }: Pick<ToolDefinition, 'mode'>): WorkflowMode | undefined =>
   'requiredActions' in mode ? mode : undefined;

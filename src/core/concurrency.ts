@@ -131,6 +131,23 @@ export async function withDeadline<Result>(
   }
 }
 
+/** Does `work`, which never rejects, again and again, each time `ms` after it was done; the result stops that. */
+export function every(clock: Pick<Clock, 'after'>, ms: number, work: () => unknown): () => void {
+  let isOver = false;
+  let stop = () => {};
+  const wait = () => {
+    stop = clock.after(ms, async () => {
+      await work();
+      if (!isOver) wait();
+    });
+  };
+  wait();
+  return () => {
+    isOver = true;
+    stop();
+  };
+}
+
 /** After a piece the next words are gathered for so many milliseconds, or until they are so many characters. */
 const gatherMs = 40;
 const gatherLength = 4_096;

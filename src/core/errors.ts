@@ -121,9 +121,26 @@ export const inputError = (message: string, details: Partial<ErrorDetails> = {})
 export const missingError = (field: string, message: string, next: string): AppError =>
   inputError(message, { code: 'MISSING_PARAMETER', next, validationErrors: [{ field, error: 'missing' }] });
 
+/** No provider has this name; `allowed`: what the field `provider` takes, where that is the one at fault. */
+export const unknownProvider = (name: string, next: string, allowed?: string[]): AppError =>
+  inputError(`Unknown provider "${name.slice(0, 60)}".`, {
+    code: 'PROVIDER_NOT_FOUND',
+    class: 'unknown',
+    next,
+    validationErrors: allowed && [{ field: 'provider', error: 'unknown', allowed }],
+  });
+
 /** Something is not allowed: `message` names the rule, `details` replace code and class `security`. */
 export const securityError = (message: string, details: Partial<ErrorDetails> = {}): AppError =>
   new AppError('security', message, { code: 'SECURITY', class: 'security', ...details });
+
+/** Something that can't be taken back was not confirmed: `what` says what would be gone, `more` what can be sent besides. */
+export const unconfirmed = (what: string, more = ''): AppError =>
+  securityError(`This would permanently delete ${what}.`, {
+    class: 'confirmation',
+    next: `Ask the user, then send the same call with confirm: true${more}.`,
+    validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
+  });
 
 /** A maximum was reached: `kind` becomes the class, `message` names the limit, `details` are added to code `LIMIT`. */
 export const limitError = (

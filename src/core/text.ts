@@ -92,6 +92,13 @@ export function cutMiddle(text: string, maxChars: number, lines = false): string
 export const safeCut = (text: string, chars: number): string =>
   text.slice(0, isLowSurrogate(text, chars) ? Math.max(0, chars - 1) : chars);
 
+/** A text in pieces, each the beginning that `cut` leaves of the rest, which is never empty. */
+export function piecesOf(text: string, cut: (rest: string) => string): string[] {
+  const pieces: string[] = [];
+  for (let rest = text; rest !== ''; rest = rest.slice(pieces.at(-1)?.length)) pieces.push(cut(rest));
+  return pieces;
+}
+
 function isLowSurrogate(text: string, at: number): boolean {
   const code = text.charCodeAt(at);
   return code >= 0xdc00 && code <= 0xdfff;

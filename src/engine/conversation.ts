@@ -164,7 +164,7 @@ async function sendOne(
     await services.sandbox.assertWithin(root);
   const mask = async (text: string) => (await services.mask(text, conversation)).text;
   const shown = await readShown(services, request);
-  const { clock, emit, sandbox, mask: masking, maxFileBytes: maxBytes } = services;
+  const { clock, emit } = services;
   if (shown.paths.length + shown.skipped.length > 0) {
     const skipped = shown.skipped.map(({ path, code }) => ({ path, code }));
     emit({ type: 'files.read', reqId, tool: toolName, embedded: shown.paths, skipped });
@@ -177,34 +177,18 @@ async function sendOne(
   const preamble = await Promise.all(layerTexts.map(async text => asMessage('system', 'preamble', await mask(text))));
   const { tools, onToolCall } = await toolsFor(localTools, request, reqId);
   const candidates = await candidatesFor(services, { ...request, tools }, preamble, [...before, message].join('\n\n'));
-  const refresh =
-    tools.length > 0 ? createRefresher({ sandbox, mask: masking, scope: conversation, maxBytes, signal }) : undefined;
+  const refresh = tools.length > 0 ? createRefresher({ ...services, scope: conversation, signal }) : undefined;
   for (const path of shown.paths) await refresh?.saw(path);
   const { owner, topP } = request;
   const ask: AskModel = topP === undefined ? services.askModel : question => services.askModel({ ...question, topP });
   const triage = createTriage(services, ask, { reqId, scope: conversation, owner });
   const result = await runAgent(
-    { ask, clock, emit, mask: masking, refresh, triage },
+    { ask, clock, emit, mask: services.mask, refresh, triage },
     {
-      reqId,
-      scope: conversation,
-      mark,
-      tool: toolName,
-      payer: { owner },
-      candidates,
-      preamble,
-      history: request.history,
-      context,
-      message,
-      tools,
-      onToolCall,
-      onText: request.onText,
-      onEvent: request.onEvent,
-      limits: request.limits,
+      ...request,
+      ...{ reqId, mark, tool: toolName, payer: { owner }, scope: conversation, cacheKey: conversation },
+      ...{ candidates, preamble, context, message, tools, onToolCall },
       temperature: request.temperature ?? (candidates[0].model.temperature === 'none' ? undefined : 0),
-      maxOutputTokens: request.maxOutputTokens,
-      cacheKey: conversation,
-      signal,
     },
   );
   return { ...result, reqId, skipped: shown.skipped };

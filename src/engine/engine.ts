@@ -140,9 +140,8 @@ export function createEngine(services: EngineServices): Pick<ToolHost, 'list' | 
 export function createInnerToolCaller(services: EngineServices): CallInnerTool {
   const { clock, emit } = services;
   const queue = createQueue();
-  return async (tool, args, { reqId, principal, signal }) => {
-    const leave = await queue.enter(reqId, signal);
-    try {
+  return (tool, args, { reqId, principal, signal }) => {
+    const work = async () => {
       const request = { name: tool.name, arguments: args, principal };
       await services.admit(request);
       const progress = createProgress(clock, emit, { reqId, tool: tool.name }, request);
@@ -153,9 +152,8 @@ export function createInnerToolCaller(services: EngineServices): CallInnerTool {
       const { isError, error, document } = await execute(tool.mode.kind, tool.mode, parsed, { ...services, attempts });
       if (isError) throw error ?? bugError(`${tool.name} failed without an error.`);
       return document;
-    } finally {
-      leave();
-    }
+    };
+    return queue.run(reqId, work, signal);
   };
 }
 

@@ -4,6 +4,7 @@ import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, type DetachOptions, detachLong } from '../calls/durable/long-calls.ts';
 import { type CallWorld, idempotencyTraits } from '../calls/durable/operation-log.ts';
 import { renderReply } from '../calls/format-reply.ts';
+import { every } from '../core/concurrency.ts';
 import { isAppError, warnFrom } from '../core/errors.ts';
 import { isThreadId } from '../core/ids.ts';
 import type { Job } from '../core/job.ts';
@@ -78,18 +79,11 @@ export function createChanges({ store, clock, emit }: { store: Store; clock: Clo
     }
   }
 
-  function pollLater(): void {
-    stopTimer = clock.after(pollMs, () => {
-      void look();
-      pollLater();
-    });
-  }
-
   return {
     /** Calls `listener` until `signal` is aborted. Resolves once nothing is missed any more; never rejects. */
     watch(owner: string, listener: ChangeListener, signal: AbortSignal) {
       if (signal.aborted) return Promise.resolve();
-      if (owners.size === 0) pollLater();
+      if (owners.size === 0) stopTimer = every(clock, pollMs, look);
       const watched = owners.get(owner) ?? { listeners: new Set() };
       owners.set(owner, watched);
       watched.listeners.add(listener);

@@ -1,3 +1,4 @@
+import { every } from '../core/concurrency.ts';
 import { warnFrom } from '../core/errors.ts';
 import type { ModelInfo } from '../core/model.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
@@ -147,9 +148,14 @@ export class SpendLimits {
       const id = random.uuid();
       const { now, ...scope } = scopeOf(clock, payer);
       const hold = { ...scope, id, usd };
-      if (await ledger.hold({ ...hold, now, expiresAt: now + holdMs, threadLimit, dayLimit })) {
+      const holding = ledger.hold({ ...hold, now, expiresAt: now + holdMs, threadLimit, dayLimit });
+      const isHeld = await holding.catch(error => {
+        this.charge(payment, -usd);
+        throw error;
+      });
+      if (isHeld) {
         this.#held.set(id, hold);
-        this.#renewLater();
+        this.#stopRenewal ??= every(clock, renewEveryMs, () => this.#renew());
         return { ...held, id };
       }
       // Another process took it in between.
@@ -187,13 +193,9 @@ export class SpendLimits {
     this.#stopRenewal = undefined;
   }
 
-  #renewLater(): void {
-    this.#stopRenewal ??= this.parts.clock.after(renewEveryMs, () => {
-      this.#stopRenewal = undefined;
-      // One that fails is followed by the next in time.
-      for (const hold of this.#held.values()) this.#extend(hold, holdMs).catch(warnFrom(this.parts.emit, 'ledger'));
-      this.#renewLater();
-    });
+  #renew(): void {
+    // One that fails is followed by the next in time.
+    for (const hold of this.#held.values()) this.#extend(hold, holdMs).catch(warnFrom(this.parts.emit, 'ledger'));
   }
 
   async #extend(hold: Omit<SpendHold, 'now' | 'expiresAt'>, ms: number): Promise<void> {

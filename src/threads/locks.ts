@@ -1,4 +1,4 @@
-import { createQueue } from '../core/concurrency.ts';
+import { createQueue, every } from '../core/concurrency.ts';
 import { throwIfAborted, warnFrom } from '../core/errors.ts';
 import type { Clock, Emit } from '../core/ports.ts';
 import type { Store } from '../storage/store.ts';
@@ -30,19 +30,6 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) 
   const queue = createQueue();
   const warn = warnFrom(emit, 'thread lease');
 
-  function keep(id: string): () => void {
-    let stop = () => {};
-    const renewLater = () => {
-      stop = clock.after(renewEveryMs, () => {
-        // Where it fails the exchange goes on: the commit's own check tells whether somebody came between.
-        store.lease(id, holder, leaseMs, clock.storeTime()).catch(warn);
-        renewLater();
-      });
-    };
-    renewLater();
-    return () => stop();
-  }
-
   return <Result>(id: string, { signal, onWait }: ExclusiveOptions, work: () => Promise<Result>): Promise<Result> => {
     const run = async () => {
       for (let tries = 0; !(await store.lease(id, holder, leaseMs, clock.storeTime())); tries++) {
@@ -50,7 +37,9 @@ export function createThreadLocks({ store, clock, emit, holder }: LeaseOptions) 
         throwIfAborted(signal);
         await clock.sleep(pollMs, signal);
       }
-      const stop = keep(id);
+      // Where it fails the exchange goes on: the commit's own check tells whether somebody came between.
+      const renew = () => void store.lease(id, holder, leaseMs, clock.storeTime()).catch(warn);
+      const stop = every(clock, renewEveryMs, renew);
       try {
         return await work();
       } finally {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { defineTool } from '../calls/tool.ts';
+import { defineAction } from '../calls/tool.ts';
 import { type JsonObject, jsonOf, snakeCased } from '../core/json.ts';
 import type { RecentEvent } from '../core/ports.ts';
 
@@ -8,7 +8,7 @@ const maxEvents = 1_000;
 /** What events may take of a reply. */
 const share = 0.8;
 
-export const activity = defineTool({
+export const activity = defineAction({
   name: 'activity',
   title: 'Activity',
   description: 'Show recent events of this process: calls, model attempts, errors.',
@@ -19,17 +19,14 @@ export const activity = defineTool({
     limit: z.int().min(1).optional(),
   },
   renamed: { lines: 'limit' },
-  mode: {
-    kind: 'action',
-    async run(args, { ops, replyTokens }) {
-      const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
-      const limit = Math.min(maxEvents, args.limit ?? usualLimit);
-      const found = ops.recent({ words, limit });
-      const events = await newestWithin(found.map(documentOf), replyTokens * share);
-      const left = found.length - events.length;
-      const left_out = left > 0 ? `${left} older ones do not fit; a filter finds them.` : undefined;
-      return { status: 'success', events, left_out };
-    },
+  async run(args, { ops, replyTokens }) {
+    const words = (args.filter ?? '').split(/\s+/).filter(Boolean);
+    const limit = Math.min(maxEvents, args.limit ?? usualLimit);
+    const found = ops.recent({ words, limit });
+    const events = await newestWithin(found.map(documentOf), replyTokens * share);
+    const left = found.length - events.length;
+    const left_out = left > 0 ? `${left} older ones do not fit; a filter finds them.` : undefined;
+    return { status: 'success', events, left_out };
   },
 });
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severity, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewActions, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import { defineTool } from '../calls/tool.ts';
 
 const role = `You are the second reviewer of code that the caller has reviewed step by step. Confirm what is right in its review, correct what is wrong, and find what it missed. Judge the code in the files you were given; the findings are a lead, not a proof.
@@ -68,11 +68,24 @@ export const codereview = defineTool({
       standards && `Standards that hold: ${standards}`,
       severity.lowest(severity_filter?.toUpperCase(), 'issues'),
     ],
-    requiredActions({ stepNumber, totalSteps }, _args, { known }) {
-      if (stepNumber === 1) return known ? firstOfMany : first;
-      if (stepNumber >= totalSteps) return last;
-      return [reviewConcerns[(stepNumber - 2) % reviewConcerns.length] ?? '', rate];
-    },
+    requiredActions: reviewActions({
+      first: [
+        'Read the files to review in full, and what they call',
+        'Understand what the code is for, how it is built and where its boundaries are',
+        'Follow the main paths and their error paths',
+        'Note bugs, security and performance problems and what makes it hard to read, each with file and line',
+      ],
+      // A short pass is enough.
+      again: [
+        'Go through the code once more for critical problems and for patterns of them',
+        'Sum up what you found for the expert, then set next_step_required to false',
+      ],
+      last: [
+        'Check that every issue has a severity, file and line, and a fix that can be carried out',
+        'Check whether something critical was missed, and whether kind and focus of the review were kept to',
+        'Note what is good, then set next_step_required to false',
+      ],
+    }),
     expert: {
       role,
       json: false,
@@ -80,24 +93,3 @@ export const codereview = defineTool({
     },
   },
 });
-
-const first = [
-  'Read the files to review in full, and what they call',
-  'Understand what the code is for, how it is built and where its boundaries are',
-  'Follow the main paths and their error paths',
-  'Note bugs, security and performance problems and what makes it hard to read, each with file and line',
-];
-
-/** The thread already knows the code: a short pass is enough. */
-const firstOfMany = [
-  'Go through the code once more for critical problems and for patterns of them',
-  'Sum up what you found for the expert, then set next_step_required to false',
-];
-
-const rate = 'Rate each issue: critical, high, medium or low, with file and line';
-
-const last = [
-  'Check that every issue has a severity, file and line, and a fix that can be carried out',
-  'Check whether something critical was missed, and whether kind and focus of the review were kept to',
-  'Note what is good, then set next_step_required to false',
-];

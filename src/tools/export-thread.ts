@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { defineTool } from '../calls/tool.ts';
+import { defineAction } from '../calls/tool.ts';
 
-export const exportThread = defineTool({
+export const exportThread = defineAction({
   name: 'export_thread',
   title: 'Export thread',
   description: 'Export a thread as JSONL, Markdown or HTML.',
@@ -14,10 +14,7 @@ export const exportThread = defineTool({
   },
   writesBy: ['output_path'],
   renamed: { file: 'output_path', path: 'output_path' },
-  mode: {
-    kind: 'action',
-    async run({ continuation_id: continuationId, format = 'jsonl', output_path: outputPath }, { transfer }) {
-      return { status: 'success', ...(await transfer.export({ continuationId, format, outputPath })) };
-    },
+  async run({ continuation_id: continuationId, format = 'jsonl', output_path: outputPath }, { transfer }) {
+    return { status: 'success', ...(await transfer.export({ continuationId, format, outputPath })) };
   },
 });

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { defineTool } from '../calls/tool.ts';
+import { defineAction } from '../calls/tool.ts';
 import { configError } from '../core/errors.ts';
 
 const ages = ['oneDay', 'oneWeek', 'oneMonth', 'oneYear', 'noLimit'] as const;
 const usualCount = 10;
 
-export const glmWebSearch = defineTool({
+export const glmWebSearch = defineAction({
   name: 'glm_web_search',
   title: 'Web search',
   description: 'Search the web without a model; returns title, URL, excerpt and date.',
@@ -26,21 +26,15 @@ export const glmWebSearch = defineTool({
     user_id: z.string().optional(),
   },
   renamed: { query: 'search_query', prompt: 'search_query' },
-  mode: {
-    kind: 'action',
-    async run(args, { web }) {
-      if (!web)
-        throw configError('No provider that searches the web is configured.', {
-          next: 'Set ZHIPUAI_API_KEY, so that GLM can search.',
-        });
-      const { search_engine: engine } = z.object({ search_engine: z.string().optional() }).parse(args);
-      const { search_query: query, count = usualCount, search_recency_filter: recency } = args;
-      const hits = await web.search({ query, count, recency, domain: args.search_domain_filter, engine });
-      const { provider } = web;
-      const citations = hits.map(({ title, url, snippet, date, site }) => {
-        return { title, url, snippet, date, site, provider };
+  async run(args, { web }) {
+    if (!web)
+      throw configError('No provider that searches the web is configured.', {
+        next: 'Set ZHIPUAI_API_KEY, so that GLM can search.',
       });
-      return { status: 'success', query, results: citations.length, citations };
-    },
+    const { search_query: query, count = usualCount, search_engine: engine } = args;
+    const { search_recency_filter: recency, search_domain_filter: domain } = args;
+    const hits = await web.search({ query, count, recency, domain, engine });
+    const citations = hits.map(hit => ({ ...hit, provider: web.provider }));
+    return { status: 'success', query, results: citations.length, citations };
   },
 });

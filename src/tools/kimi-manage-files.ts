@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { type ActionContext, defineTool, type KeptDocument } from '../calls/tool.ts';
-import { missingError, securityError } from '../core/errors.ts';
+import { type ActionContext, defineAction, type KeptDocument } from '../calls/tool.ts';
+import { missingError, unconfirmed } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 
 const operations = ['list', 'delete', 'cleanup_all', 'cleanup_orphaned', 'cleanup_expired'] as const;
@@ -8,7 +8,7 @@ const day = 24 * 3_600;
 const expiredAfterDays = 30;
 const usualLimit = 100;
 
-export const kimiManageFiles = defineTool({
+export const kimiManageFiles = defineAction({
   name: 'kimi_manage_files',
   title: 'Manage Kimi files',
   description: 'List or delete uploads at Kimi: one, all, not from Polylogue, or over 30 days old.',
@@ -24,17 +24,14 @@ export const kimiManageFiles = defineTool({
   },
   readingFields: { operation: z.enum(['list']) },
   accepts: { limit: z.int().min(1).max(1_000).optional() },
-  mode: {
-    kind: 'action',
-    async run(args, context) {
-      const { operation, file_id: id, dry_run: dryRun, confirm } = args;
-      const { limit = usualLimit } = z.object({ limit: z.number().optional() }).parse(args);
-      if (operation === 'list') return listed(await context.uploads.list(), limit);
-      const chosen = operation === 'delete' ? [id ?? unnamed()] : (await doomed(context, operation)).slice(0, limit);
-      if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
-      if (confirm !== true) throw unconfirmed(chosen.length);
-      return removeAll(context, chosen);
-    },
+  async run(args, context) {
+    const { operation, file_id: id, dry_run: dryRun, confirm, limit = usualLimit } = args;
+    if (operation === 'list') return listed(await context.uploads.list(), limit);
+    const chosen = operation === 'delete' ? [id ?? unnamed()] : (await doomed(context, operation)).slice(0, limit);
+    if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
+    const count = chosen.length === 1 ? '1 file' : `${chosen.length} files`;
+    if (confirm !== true) throw unconfirmed(`${count} at Kimi`, '; dry_run: true shows what would go');
+    return removeAll(context, chosen);
   },
 });
 
@@ -70,10 +67,3 @@ async function removeAll({ uploads }: ActionContext, ids: readonly string[]): Pr
   for (const id of ids) ((await uploads.remove(id)) ? deleted : missing).push(id);
   return { status: 'success', deleted, missing: missing.length > 0 ? missing : undefined };
 }
-
-const unconfirmed = (count: number): Error =>
-  securityError(`This would delete ${count} ${count === 1 ? 'file' : 'files'} at Kimi permanently.`, {
-    class: 'confirmation',
-    next: 'Ask the user, then send the same call with confirm: true; dry_run: true shows what would go.',
-    validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
-  });

@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { defineTool, type UploadOutcome } from '../calls/tool.ts';
+import { defineAction, type UploadOutcome } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 
-export const kimiUploadAndExtract = defineTool({
+export const kimiUploadAndExtract = defineAction({
   name: 'kimi_upload_and_extract',
   title: 'Upload to Kimi',
   description: 'Upload documents (PDF, Office, scans, code) to Kimi and extract their text.',
@@ -16,18 +16,14 @@ export const kimiUploadAndExtract = defineTool({
     /** The text comes along; else only how long it is. */
     include_content: z.boolean().optional(),
   },
-  mode: {
-    kind: 'action',
-    async run(args, { uploads }) {
-      const outcomes = await uploads.add(args.files);
-      const { include_content: whole } = z.object({ include_content: z.boolean().optional() }).parse(args);
-      const failed = outcomes.some(outcome => 'error' in outcome);
-      return {
-        status: failed ? 'partial' : 'success',
-        files: await Promise.all(outcomes.map(outcome => rowOf(outcome, whole === true))),
-        note: 'Send the file_ids to kimi_multi_file_chat to ask about them; the same file is not uploaded twice.',
-      };
-    },
+  async run({ files, include_content: whole }, { uploads }) {
+    const outcomes = await uploads.add(files);
+    const failed = outcomes.some(outcome => 'error' in outcome);
+    return {
+      status: failed ? 'partial' : 'success',
+      files: await Promise.all(outcomes.map(outcome => rowOf(outcome, whole === true))),
+      note: 'Send the file_ids to kimi_multi_file_chat to ask about them; the same file is not uploaded twice.',
+    };
   },
 });
 

@@ -1,8 +1,9 @@
 import { z } from 'zod';
-import { defineTool, type ProviderState } from '../calls/tool.ts';
+import { defineAction, type ProviderState } from '../calls/tool.ts';
+import { jsonOf, snakeCased } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
 
-export const listmodels = defineTool({
+export const listmodels = defineAction({
   name: 'listmodels',
   title: 'List models',
   description: 'Models that can be asked, by provider: names, aliases, window, abilities.',
@@ -10,37 +11,34 @@ export const listmodels = defineTool({
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { filter: z.string().optional() },
   renamed: { provider: 'filter', model: 'filter', search: 'filter', query: 'filter' },
-  mode: {
-    kind: 'action',
-    async run({ filter = '' }, { models }) {
-      const providers = await models.providers({ fresh: true });
-      const all = providers.filter(provider => provider.configured);
-      const configured = filter === '' ? all : all.flatMap(provider => matching(provider, filter));
-      const others = providers.filter(each => !each.configured && each.setUp !== '' && !each.onlyByPrefix);
-      const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
-      return {
-        status: 'success',
-        content: [
-          `# ${count} models of ${configured.length} providers${filter && ` match "${filter}"`}`,
-          ...configured.map(section),
-          filter !== '' && count === 0 ? 'Call listmodels without filter for all of them.' : '',
-          filter === '' && others.length > 0
-            ? `## Not configured\n${others.map(({ title, setUp }) => `- ${title}: ${setUp}`).join('\n')}`
-            : '',
-          'Use a name, an alias, or provider:model; add :low, :medium, :high … for the effort. "auto" picks for you.',
-        ]
-          .filter(Boolean)
-          .join('\n\n'),
-        content_type: 'text',
-        metadata: {
-          configured_providers: configured.map(provider => provider.id),
-          models: count,
-          live_lists: Object.fromEntries(
-            configured.flatMap(({ id, listing }) => (listing ? [[id, listed(listing)]] : [])),
-          ),
-        },
-      };
-    },
+  async run({ filter = '' }, { models }) {
+    const providers = await models.providers({ fresh: true });
+    const all = providers.filter(provider => provider.configured);
+    const configured = filter === '' ? all : all.flatMap(provider => matching(provider, filter));
+    const others = providers.filter(each => !each.configured && each.setUp !== '' && !each.onlyByPrefix);
+    const count = configured.reduce((sum, provider) => sum + provider.models.length, 0);
+    return {
+      status: 'success',
+      content: [
+        `# ${count} models of ${configured.length} providers${filter && ` match "${filter}"`}`,
+        ...configured.map(section),
+        filter !== '' && count === 0 ? 'Call listmodels without filter for all of them.' : '',
+        filter === '' && others.length > 0
+          ? `## Not configured\n${others.map(({ title, setUp }) => `- ${title}: ${setUp}`).join('\n')}`
+          : '',
+        'Use a name, an alias, or provider:model; add :low, :medium, :high … for the effort. "auto" picks for you.',
+      ]
+        .filter(Boolean)
+        .join('\n\n'),
+      content_type: 'text',
+      metadata: {
+        configured_providers: configured.map(provider => provider.id),
+        models: count,
+        live_lists: Object.fromEntries(
+          configured.flatMap(({ id, listing }) => (listing ? [[id, jsonOf(snakeCased(listing))]] : [])),
+        ),
+      },
+    };
   },
 });
 
@@ -59,10 +57,6 @@ function section({ id, title, models, listing, onlyByPrefix }: ProviderState): s
   const rows = best.map(model => (onlyByPrefix ? `- ${id}:${model.id}: asked only by this name` : line(model)));
   const listed = listing ? `\n${listingText(listing)}` : '';
   return `## ${title} (${id})${listed}\n${rows.join('\n') || '- none'}`;
-}
-
-function listed({ models, ageSeconds, failure }: NonNullable<ProviderState['listing']>) {
-  return { models, age_seconds: ageSeconds, failure };
 }
 
 /** Whether what stands below is what the vendor itself says, and since when. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { inSteps, reviewConcerns, severity, wordsOf, workflowFields } from '../calls/fields.ts';
+import { inSteps, reviewActions, severity, wordsOf, workflowFields } from '../calls/fields.ts';
 import type { ChangedFile, Evidence, EvidencePiece, RepositoryChanges, WorkflowProgress } from '../calls/tool.ts';
 import { defineTool } from '../calls/tool.ts';
 import { type JsonObject, jsonOf } from '../core/json.ts';
@@ -73,11 +73,27 @@ export const precommit = defineTool({
       focus_on && `Focus on: ${focus_on}`,
       severity.lowest(severity_filter, 'issues'),
     ],
-    requiredActions({ stepNumber, totalSteps }, _args, { known }) {
-      if (stepNumber === 1) return known ? firstOfMany : first;
-      if (stepNumber >= totalSteps) return last;
-      return [reviewConcerns[(stepNumber - 2) % reviewConcerns.length] ?? '', ...(stepNumber === 2 ? second : [rate])];
-    },
+    requiredActions: reviewActions({
+      first: [
+        'Read every change in full (git diff --cached, git diff, the new files) and say what it is meant to do',
+        'Check that all of it belongs to this commit, and that nothing of the task is missing',
+        'Look into each of "hints" and of "issues_found"',
+      ],
+      // A short pass is enough.
+      again: [
+        'Go through the changes once more for what was not spoken of in this thread',
+        'Sum up what you found, then set next_step_required to false',
+      ],
+      second: [
+        'Read the changed files around the changes, and all users of what changed',
+        'Run the tests and the checks of the project, and record how they ended',
+      ],
+      last: [
+        'Check that every issue has a severity, file and line, and a fix that can be carried out',
+        'Check that tests, documentation and settings go with the change, and that the tests pass',
+        'Set next_step_required to false',
+      ],
+    }),
     keys: ({ progress }) => ownIssues(progress),
     async evidence({ path = '.', compare_to: compareTo, ...included }, { git, root, scope, signal }) {
       const [staged, unstaged] = [includes('staged', included), includes('unstaged', included)];
@@ -122,32 +138,6 @@ function nothingIn(staged: boolean, unstaged: boolean, compareTo?: string): stri
   const other = staged && unstaged ? '' : ' Leave out include_staged and include_unstaged to review both.';
   return `There is nothing to review: no file is ${what}.${other} To review commits, set compare_to to the branch, tag or commit before them; otherwise set path to another repository. Then send step 1 again.`;
 }
-
-const first = [
-  'Read every change in full (git diff --cached, git diff, the new files) and say what it is meant to do',
-  'Check that all of it belongs to this commit, and that nothing of the task is missing',
-  'Look into each of "hints" and of "issues_found"',
-];
-
-/** The thread already knows the work: a short pass is enough. */
-const firstOfMany = [
-  'Go through the changes once more for what was not spoken of in this thread',
-  'Sum up what you found, then set next_step_required to false',
-];
-
-const rate = 'Rate each issue: critical, high, medium or low, with file and line';
-
-const second = [
-  'Read the changed files around the changes, and all users of what changed',
-  'Run the tests and the checks of the project, and record how they ended',
-  rate,
-];
-
-const last = [
-  'Check that every issue has a severity, file and line, and a fix that can be carried out',
-  'Check that tests, documentation and settings go with the change, and that the tests pass',
-  'Set next_step_required to false',
-];
 
 const maxListed = 100;
 

@@ -1,25 +1,24 @@
 import { z } from 'zod';
-import { defineTool } from '../calls/tool.ts';
-import { AppError } from '../core/errors.ts';
+import { defineAction } from '../calls/tool.ts';
+import { unknownProvider } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { ProviderCapabilities } from '../core/model.ts';
 
-export const providerCapabilities = defineTool({
+export const providerCapabilities = defineAction({
   name: 'provider_capabilities',
   title: 'Provider capabilities',
   description: "Show each provider's key status, endpoints, models and capabilities.",
   toolset: 'ops',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: { provider: z.string().optional() },
-  mode: {
-    kind: 'action',
-    async run({ provider }, { ops }) {
-      const all = await ops.capabilities();
-      const wanted = provider?.trim().toLowerCase();
-      const found = wanted === undefined ? all : all.filter(({ id }) => id === wanted);
-      if (wanted !== undefined && found.length === 0) throw unknown(wanted, all);
-      return { status: 'success', providers: found.map(documentOf) };
-    },
+  async run({ provider }, { ops }) {
+    const all = await ops.capabilities();
+    const wanted = provider?.trim().toLowerCase();
+    const found = wanted === undefined ? all : all.filter(({ id }) => id === wanted);
+    const ids = all.map(({ id }) => id);
+    if (wanted !== undefined && found.length === 0)
+      throw unknownProvider(wanted, `Name one of ${ids.join(', ')}, or none for all of them.`, ids);
+    return { status: 'success', providers: found.map(documentOf) };
   },
 });
 
@@ -36,14 +35,4 @@ function documentOf(provider: ProviderCapabilities): JsonObject {
     can: Object.entries(can).flatMap(([word, able]) => (able ? [word] : [])),
     listing_age_s: listedSecondsAgo,
   };
-}
-
-function unknown(provider: string, all: readonly ProviderCapabilities[]): AppError {
-  const allowed = all.map(({ id }) => id);
-  return new AppError('input', `Unknown provider "${provider.slice(0, 60)}".`, {
-    code: 'PROVIDER_NOT_FOUND',
-    class: 'provider',
-    next: `Name one of ${allowed.join(', ')}, or none for all of them.`,
-    validationErrors: [{ field: 'provider', error: 'unknown', allowed }],
-  });
 }

@@ -1,51 +1,48 @@
-import { defineTool, type VendorCache } from '../calls/tool.ts';
+import { defineAction, type VendorCache } from '../calls/tool.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Health } from '../core/model.ts';
 import { feeDocument, roundedUsd, type SpendRow, spendByKind, spendTotal } from '../core/usage.ts';
 
-export const status = defineTool({
+export const status = defineAction({
   name: 'status',
   title: 'Status',
   description: 'Show health: store, providers, spend today, running jobs, limits.',
   toolset: 'ops',
   effects: { writes: false, destroys: false, network: false, idempotent: true },
   fields: {},
-  mode: {
-    kind: 'action',
-    async run(_args, { ops, product, principal, models, jobs }) {
-      const [providers, spent, running, caches, health] = await Promise.all([
-        ops.capabilities(),
-        ops.spentToday(),
-        ops.runningJobs(),
-        ops.caches(),
-        ops.health(),
-      ]);
-      const blocked = health.filter(({ why }) => why !== undefined);
-      const blocks = Map.groupBy(blocked, ({ provider }) => provider);
-      const configured = providers.filter(provider => provider.configured);
-      const { rates, perRequest, perThread, perDay } = ops.limits;
-      return {
-        status: 'success',
-        version: product.version,
-        uptime_s: Math.round(ops.uptimeMs() / 1_000),
-        store: product.store,
-        project: principal.root || undefined,
-        roots: [...product.roots],
-        default_model: models.defaultModel,
-        providers: configured.map(({ id, models: count, local }) => {
-          return { id, models: count, local: local || undefined, not_asked: blocks.get(id)?.map(blockDocument) };
-        }),
-        spent_today: spentDocument(spent),
-        running_jobs: running.map(job => {
-          return { job_id: job.id, tool: job.tool, since: isoTime(job.createdAt), stage: jobs.stage(job) };
-        }),
-        vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
-        limits: {
-          ...{ max_cost_per_request: perRequest, max_cost_per_thread: perThread, max_cost_per_day: perDay },
-          calls_per_minute: rates.size > 0 ? Object.fromEntries(rates) : undefined,
-        },
-      };
-    },
+  async run(_args, { ops, product, principal, models, jobs }) {
+    const [providers, spent, running, caches, health] = await Promise.all([
+      ops.capabilities(),
+      ops.spentToday(),
+      ops.runningJobs(),
+      ops.caches(),
+      ops.health(),
+    ]);
+    const blocked = health.filter(({ why }) => why !== undefined);
+    const blocks = Map.groupBy(blocked, ({ provider }) => provider);
+    const configured = providers.filter(provider => provider.configured);
+    const { rates, perRequest, perThread, perDay } = ops.limits;
+    return {
+      status: 'success',
+      version: product.version,
+      uptime_s: Math.round(ops.uptimeMs() / 1_000),
+      store: product.store,
+      project: principal.root || undefined,
+      roots: [...product.roots],
+      default_model: models.defaultModel,
+      providers: configured.map(({ id, models: count, local }) => {
+        return { id, models: count, local: local || undefined, not_asked: blocks.get(id)?.map(blockDocument) };
+      }),
+      spent_today: spentDocument(spent),
+      running_jobs: running.map(job => {
+        return { job_id: job.id, tool: job.tool, since: isoTime(job.createdAt), stage: jobs.stage(job) };
+      }),
+      vendor_caches: caches.length > 0 ? caches.map(cacheDocument) : undefined,
+      limits: {
+        ...{ max_cost_per_request: perRequest, max_cost_per_thread: perThread, max_cost_per_day: perDay },
+        calls_per_minute: rates.size > 0 ? Object.fromEntries(rates) : undefined,
+      },
+    };
   },
 });
 

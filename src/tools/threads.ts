@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { continuationId } from '../calls/fields.ts';
-import { type ActionContext, defineTool } from '../calls/tool.ts';
-import { inputError, missingError, securityError } from '../core/errors.ts';
+import { type ActionContext, defineAction } from '../calls/tool.ts';
+import { inputError, missingError, unconfirmed } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
 import { printablePath } from '../core/text.ts';
 import {
@@ -39,7 +39,7 @@ const fields = {
   confirm: z.boolean().describe('delete: must be true').optional(),
 };
 
-export const threads = defineTool({
+export const threads = defineAction({
   name: 'threads',
   title: 'Threads',
   description: 'List, search, read, fork or delete this project\'s threads; "sent" shows what each model received.',
@@ -47,7 +47,7 @@ export const threads = defineTool({
   effects: { writes: true, destroys: true, network: false, idempotent: false },
   fields,
   readingFields,
-  mode: { kind: 'action', run: (args, context) => handlers[args.action](context, args) },
+  run: (args, context) => handlers[args.action](context, args),
 });
 
 type Arguments = Partial<z.output<z.ZodObject<typeof fields>>>;
@@ -184,13 +184,6 @@ async function removeAll({ threads: store }: ActionContext, { confirm }: Argumen
     if (heads.length === 0 || deleted.length === before) return { status: 'success', deleted };
   }
 }
-
-const unconfirmed = (what: string): Error =>
-  securityError(`This would permanently delete ${what}.`, {
-    class: 'confirmation',
-    next: 'Ask the user, then send the same call with confirm: true.',
-    validationErrors: [{ field: 'confirm', error: 'must be true', allowed: ['true'] }],
-  });
 
 const badCursor = (): Error =>
   inputError('Invalid cursor.', {

@@ -1,7 +1,7 @@
 import type { Candidate, ModelInfo } from '../../src/core/model.ts';
 import type { ModelAnswer, ModelQuestion } from '../../src/models/ask-model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
-import { createConnections } from '../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../src/models/provider.ts';
 import { say } from '../models/scripted-model.ts';
 import { realClock } from '../support/clock.ts';
@@ -12,7 +12,7 @@ type More = Partial<ModelQuestion> & Pick<Candidate, 'effort'>;
 /** Asks models of one provider over one connection, without waits between attempts. */
 export async function providerAsker(definition: ProviderDefinition, settings: ProviderSettings) {
   const ask = createAskModel({
-    connection: createConnections([definition], { [definition.id]: settings }),
+    connection: createConnections(configureProviders([definition], { [definition.id]: settings })),
     clock: { ...realClock(), sleep: () => Promise.resolve() },
     random: seededRandom(),
     emit: () => {},

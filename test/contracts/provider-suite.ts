@@ -107,7 +107,7 @@ export function providerSuite(provider: ProviderCase): void {
 
     async function open(settings = provider.settings(vendor.url)) {
       const { definition } = provider;
-      const connection = createConnections([definition], { [definition.id]: settings });
+      const connection = createConnections(configureProviders([definition], { [definition.id]: settings }));
       // Loading the package is no part of what is measured here.
       await connection(definition.id);
       const ask = createAskModel({
@@ -321,7 +321,9 @@ export function providerSuite(provider: ProviderCase): void {
 
       const connected = async () => {
         const { definition } = provider;
-        return createConnections([definition], { [definition.id]: provider.settings(vendor.url) })(definition.id);
+        return createConnections(configureProviders([definition], { [definition.id]: provider.settings(vendor.url) }))(
+          definition.id,
+        );
       };
       if (provider.unlisted) {
         it('and has no list of its models', async () => {

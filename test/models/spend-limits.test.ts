@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AppError } from '../../src/core/errors.ts';
+import { AppError, storageError } from '../../src/core/errors.ts';
 import { threadId } from '../../src/core/ids.ts';
 import type { Candidate, Price } from '../../src/core/model.ts';
 import type { AttemptRecord } from '../../src/core/thread.ts';
@@ -224,6 +224,20 @@ describe('a question', () => {
     await expect(meter.ask(questionOf())).rejects.toMatchObject({ kind: 'model' });
     expect(told).toEqual([expect.closeTo(0.1, 9)]);
     expect((await meter.left('r1', payer)).free).toBeCloseTo(1, 9);
+  });
+
+  it('frees what the ledger could not hold, so that the next question of the call has it', async () => {
+    let tries = 0;
+    const { meter } = setUp({ perDay: 1, perRequest: 0.15 }, answer, ledger => ({
+      hold: async given => {
+        if (++tries === 1) throw storageError('unavailable', 'The store is away.');
+        return ledger.hold(given);
+      },
+    }));
+    meter.begin('r1', undefined);
+    await expect(meter.ask(questionOf())).rejects.toMatchObject({ kind: 'storage' });
+    expect((await meter.left('r1', payer)).free).toBeCloseTo(0.15, 9);
+    expect(await meter.ask(questionOf())).toMatchObject({ text: 'Because.' });
   });
 
   it('reserves what the dearest candidate may cost, and asks only those that the limit allows', async () => {

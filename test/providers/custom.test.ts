@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { createAskModel } from '../../src/models/call/call.ts';
-import { createConnections } from '../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../src/models/catalogue/connections.ts';
 import { custom } from '../../src/providers/custom.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
 import { modelInfo, say } from '../models/scripted-model.ts';
@@ -69,7 +69,7 @@ describe('custom', () => {
     try {
       const settings = { apiUrl: `${vendor.url}/`, modelName: 'gpt-oss:20b' };
       const ask = createAskModel({
-        connection: createConnections([custom], { custom: settings }),
+        connection: createConnections(configureProviders([custom], { custom: settings })),
         clock: realClock(),
         random: seededRandom(),
         emit: () => {},

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ModelInfo } from '../../src/core/model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
-import { createConnections } from '../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../src/models/catalogue/connections.ts';
 import type { ProviderSettings } from '../../src/models/provider.ts';
 import { openrouter } from '../../src/providers/openrouter.ts';
 import { providerSuite } from '../contracts/provider-suite.ts';
@@ -73,9 +73,9 @@ async function withOpenRouter<T>(run: (vendor: FakeVendor) => Promise<T>): Promi
 
 function asking(vendor: FakeVendor, settings: ProviderSettings = {}) {
   const ask = createAskModel({
-    connection: createConnections([openrouter], {
-      openrouter: { apiKey: 'test-key', baseUrl: vendor.url, ...settings },
-    }),
+    connection: createConnections(
+      configureProviders([openrouter], { openrouter: { apiKey: 'test-key', baseUrl: vendor.url, ...settings } }),
+    ),
     clock: realClock(),
     random: { ...seededRandom(), fraction: () => 0.01 },
     emit: () => {},

@@ -3,7 +3,7 @@ import type { Candidate, ModelInfo } from '../../src/core/model.ts';
 import { costOf, feesUsd } from '../../src/core/usage.ts';
 import type { ModelQuestion, WebSearch } from '../../src/models/ask-model.ts';
 import { createAskModel } from '../../src/models/call/call.ts';
-import { createConnections } from '../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../src/models/catalogue/connections.ts';
 import { loadCatalogue } from '../../src/models/catalogue/model-sources.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../src/models/provider.ts';
 import { anthropic } from '../../src/providers/anthropic.ts';
@@ -110,7 +110,7 @@ afterEach(() => vendor?.close());
 
 function asker(definition: ProviderDefinition, settings: ProviderSettings) {
   const ask = createAskModel({
-    connection: createConnections([definition], { [definition.id]: settings }),
+    connection: createConnections(configureProviders([definition], { [definition.id]: settings })),
     clock: realClock(),
     random: seededRandom(),
     emit: () => {},

@@ -1,8 +1,9 @@
 import { isAppError, throwIfAborted } from '../../core/errors.ts';
 import { type Candidate, type ModelInfo, modelName } from '../../core/model.ts';
-import { safeCut } from '../../core/text.ts';
+import { piecesOf, safeCut } from '../../core/text.ts';
 import type { Compaction, StoredTurn, Thread } from '../../core/thread.ts';
 import { estimateTokens, tokenFactor } from '../../core/tokens.ts';
+import { vendorOf } from '../../models/routing/names.ts';
 import { averagePrice } from '../../models/routing/roster.ts';
 import { droppedTurns, summaryRoom, windowClass, withSummary } from '../../threads/compaction.ts';
 import { asMessage, selectTurns } from '../../threads/transcript.ts';
@@ -54,7 +55,7 @@ async function written(pieces: readonly string[], tokens: number, write: Summary
 function inPieces(parts: readonly string[], room: number): string[] {
   const pieces: string[][] = [];
   let left = 0;
-  for (const part of parts.flatMap(each => slices(each, room))) {
+  for (const part of parts.flatMap(each => piecesOf(each, rest => cutTo(rest, room - 2)))) {
     const cost = estimateTokens(part) + 2;
     if (pieces.length === 0 || cost > left) {
       pieces.push([]);
@@ -64,12 +65,6 @@ function inPieces(parts: readonly string[], room: number): string[] {
     left -= cost;
   }
   return pieces.map(piece => piece.join('\n\n'));
-}
-
-function slices(text: string, room: number): string[] {
-  const found: string[] = [];
-  for (let rest = text; rest !== ''; rest = rest.slice(found.at(-1)?.length)) found.push(cutTo(rest, room - 2));
-  return found;
 }
 
 /** The beginning that costs at most `tokens`; some of it in any case, so that cutting comes to an end. */
@@ -196,7 +191,7 @@ async function writerFor({ compactionModel: model, route }: SummaryServices, cal
   const maxPrice = Math.min(cheap, averagePrice(asked) ?? cheap);
   const suits = (other: ModelInfo) => {
     const price = averagePrice(other);
-    const nobodyNew = other.provider === asked.provider && makerOf(other) === makerOf(asked);
+    const nobodyNew = other.provider === asked.provider && vendorOf(other) === vendorOf(asked);
     return nobodyNew && other.score >= leastScore && price !== undefined && price <= maxPrice;
   };
   try {
@@ -208,9 +203,6 @@ async function writerFor({ compactionModel: model, route }: SummaryServices, cal
     throw error;
   }
 }
-
-/** `openai` of `openai/gpt-5`, as aggregators name models; nothing for a maker's own provider. */
-const makerOf = ({ id }: ModelInfo): string => id.slice(0, Math.max(0, id.indexOf('/')));
 
 async function ask(
   services: SummaryServices,

@@ -1,3 +1,4 @@
+import { every } from '../../core/concurrency.ts';
 import { warnFrom } from '../../core/errors.ts';
 import type { LeaseOptions } from '../../threads/locks.ts';
 
@@ -32,16 +33,13 @@ export function createProcessLease({ store, clock, emit, holder }: LeaseOptions)
     }
   }
 
-  function beatLater(): void {
-    stop = clock.after(beatMs, () => {
-      const due = [...waiting];
-      waiting.clear();
-      for (const run of due) run();
-      if (jobs === 0) return void release(true);
-      // The work goes on: when the store comes back in time nobody has noticed, else its end says what became of it.
-      lease(true).catch(warn);
-      beatLater();
-    });
+  function beat(): void {
+    const due = [...waiting];
+    waiting.clear();
+    for (const run of due) run();
+    if (jobs === 0) return void release(true);
+    // The work goes on: when the store comes back in time nobody has noticed, else its end says what became of it.
+    lease(true).catch(warn);
   }
 
   async function release(unhurried: boolean): Promise<void> {
@@ -61,7 +59,7 @@ export function createProcessLease({ store, clock, emit, holder }: LeaseOptions)
      */
     async begin(unhurried = false): Promise<void> {
       jobs++;
-      if (!stop) beatLater();
+      stop ??= every(clock, beatMs, beat);
       // Less is left of it only where the last beats failed: it may lapse, or have lapsed, before the next one.
       const isFresh = heldUntil - clock.monotonic() > beatMs;
       taken = taken && isFresh ? taken : lease(unhurried);

@@ -10,7 +10,7 @@ import type {
 import { isRecord, jsonOf, parsedJson } from '../../core/json.ts';
 import type { Message, Part, SaidPart, ToolCall, ToolResult, VendorFacts } from '../../core/message.ts';
 import type { ModelInfo } from '../../core/model.ts';
-import { safeCut } from '../../core/text.ts';
+import { piecesOf, safeCut } from '../../core/text.ts';
 import type { ModelQuestion } from '../ask-model.ts';
 import type { Connection } from '../provider.ts';
 import { type AssistantPart, append, freeId } from './repair-history.ts';
@@ -169,20 +169,13 @@ function isVisible(part: Part, model: ModelInfo, warnings: Set<string>): boolean
 
 function systemMessages(parts: readonly Part[], mark: Connection['cacheMark'], inBlocks: boolean) {
   const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('');
-  const blocks = inBlocks ? blocksOf(text) : [text];
+  const blocks = inBlocks ? piecesOf(text, rest => safeCut(rest, maxSystemBlockLength)) : [text];
   return blocks.map((content, index) => ({ role: 'system' as const, content, ...markAt(index, blocks, mark) }));
 }
 
 /** The mark on the last of them, where the vendor wants one. */
 const markAt = (index: number, of: readonly unknown[], mark: Connection['cacheMark']) =>
   mark && index === of.length - 1 ? { providerOptions: mark } : {};
-
-function blocksOf(text: string): string[] {
-  const blocks: string[] = [];
-  for (let rest = text; rest !== ''; rest = rest.slice(blocks.at(-1)?.length))
-    blocks.push(safeCut(rest, maxSystemBlockLength));
-  return blocks;
-}
 
 const contentOf = (parts: readonly Part[], mark: Connection['cacheMark']) =>
   parts.map((part, index): LanguageModelV4TextPart | LanguageModelV4FilePart => {

@@ -96,8 +96,8 @@ function limiterRules(
 
 export function createModelService(options: ModelServiceOptions) {
   const { definitions, settings, maxThinkingTokens, clock, emit, state } = options;
-  const connection = createConnections(definitions, settings, state && { clock, state });
   const providers = configureProviders(definitions, settings);
+  const connection = createConnections(providers, state && { clock, state });
   const sources = createModelSources({ ...options.sources, ...options, providers, connection });
   const byId = new Map(providers.map(provider => [provider.definition.id, provider]));
   const isLocal = (providerId: string) => byId.get(providerId)?.local ?? false;
@@ -146,7 +146,7 @@ export function createModelService(options: ModelServiceOptions) {
     /** What `route` would choose, best first. Asks no vendor for anything. */
     candidates: async (request: ModelRequest) => sources.candidates(await informed(request)),
     /** Loads what the first question needs, and asks no vendor for anything. */
-    warm: () => warm(sources, options.policy, [connection, createConnections(definitions, settings)]),
+    warm: () => warm(sources, options.policy, [connection, createConnections(providers)]),
     /** Has vendors asked for their lists where those at hand are old, as a first call would; waits for servers of one's own alone. */
     lookAhead: async () => void (await sources.roster()),
     async route(request: ModelRequest): Promise<Resolution> {

@@ -1,4 +1,4 @@
-import { AppError, asError, configError, isAppError } from '../../core/errors.ts';
+import { asError, configError, isAppError, unknownProvider } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean, isPlaceholder, withoutKeys } from '../../core/text.ts';
 import type { ConnectContext, Connection, ProviderDefinition, ProviderSettings } from '../provider.ts';
@@ -45,26 +45,19 @@ export function usableSettings(settings: ProviderSettings): ProviderSettings {
 export type Connections = ReturnType<typeof createConnections>;
 
 /** Opens a provider's connection on first use and keeps it. Calls share one attempt; after a failed one, the next call tries again. */
-export function createConnections(
-  definitions: readonly ProviderDefinition[],
-  settingsById: Readonly<Record<string, ProviderSettings>>,
-  context?: ConnectContext,
-) {
-  const byId = new Map(definitions.map(definition => [definition.id, definition]));
+export function createConnections(providers: readonly ConfiguredProvider[], context?: ConnectContext) {
+  const byId = new Map(providers.map(provider => [provider.definition.id, provider]));
   const open = new Map<string, Promise<Connection>>();
   const connection = async (providerId: string): Promise<Connection> => {
     const known = open.get(providerId);
     if (known) return known;
-    const definition = byId.get(providerId);
-    if (!definition)
-      throw new AppError('input', `Unknown provider "${providerId}".`, {
-        code: 'PROVIDER_NOT_FOUND',
-        class: 'provider',
-        next: `${didYouMean(providerId, byId.keys())}Name one of ${([...byId.keys()]).join(', ')}.`,
-        provider: providerId,
-      });
-    const settings = usableSettings(settingsById[providerId] ?? {});
-    if (!definition.configured(settings)) {
+    const provider = byId.get(providerId);
+    if (!provider) {
+      const ids = [...byId.keys()];
+      throw unknownProvider(providerId, `${didYouMean(providerId, ids)}Name one of ${ids.join(', ')}.`);
+    }
+    const { definition, settings, configured } = provider;
+    if (!configured) {
       const missing = missingNames(definition, settings);
       const next = `Set ${missing}, or choose a model from another provider.`;
       const message = `${definition.title} is not configured: ${missing} is not set.`;

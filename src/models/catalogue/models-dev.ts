@@ -15,17 +15,12 @@ type ModelFacts = ReturnType<typeof factsOf>;
 /** By our provider ids. */
 type FactsByProvider = Readonly<Record<string, readonly ModelFacts[]>>;
 
+const alikeIds = ['anthropic', 'deepseek', 'google', 'groq', 'minimax', 'openai', 'openrouter', 'xai'];
+
 /** Their provider → ours. Others of theirs are none of ours. */
 const providerIds: Readonly<Record<string, string>> = {
-  anthropic: 'anthropic',
-  deepseek: 'deepseek',
-  google: 'google',
-  groq: 'groq',
-  minimax: 'minimax',
+  ...Object.fromEntries(alikeIds.map(id => [id, id])),
   moonshotai: 'moonshot',
-  openai: 'openai',
-  openrouter: 'openrouter',
-  xai: 'xai',
   zai: 'zhipu',
 };
 

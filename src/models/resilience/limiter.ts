@@ -102,13 +102,8 @@ function idleError(ms: number, chars: number): AppError {
 function totalError({ totalMs, exact }: Pick<CallLimits, 'totalMs' | 'exact'>): AppError {
   const limit = exact ? 'CALL_TIMEOUT_SECONDS' : 'total limit';
   const next = exact ? 'Raise CALL_TIMEOUT_SECONDS, ask for less at once, or choose a faster model.' : undefined;
-  return timeoutError(
-    'total',
-    totalMs,
-    `The call took longer than ${seconds(totalMs)} in all (${limit}).`,
-    false,
-    next,
-  );
+  const message = `The call took longer than ${seconds(totalMs)} in all (${limit}).`;
+  return timeoutError('total', totalMs, message, false, next);
 }
 
 export interface LimiterRules {

@@ -1,4 +1,4 @@
-import { AppError, configError, inputError } from '../../core/errors.ts';
+import { AppError, configError, inputError, unknownProvider } from '../../core/errors.ts';
 import type { ModelInfo } from '../../core/model.ts';
 import { didYouMean } from '../../core/text.ts';
 import { assumed, plainModel } from '../provider.ts';
@@ -155,11 +155,8 @@ export function unknownProviderError(eligible: EligibleModels, name: string): Ap
     return configured ? [] : [missing ? `${id} (${missing})` : id];
   });
   const more = others.length > 0 ? ` Not configured are ${others.join(', ')}.` : '';
-  return new AppError('input', `Unknown provider "${name}".`, {
-    code: 'PROVIDER_NOT_FOUND',
-    class: 'unknown',
-    next: `${didYouMean(name, ids)}Configured providers: ${ids.join(', ')}. Use one of them, or a model name without a provider.${more}`,
-  });
+  const use = `Configured providers: ${ids.join(', ')}. Use one of them, or a model name without a provider.${more}`;
+  return unknownProvider(name, `${didYouMean(name, ids)}${use}`);
 }
 
 const bestOpen = ({ open }: EligibleModels): string => (open[0] ? `"${open[0].id}"` : '"auto"');

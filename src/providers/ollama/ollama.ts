@@ -129,13 +129,17 @@ function leads(settings: ProviderSettings, where: (url: string) => boolean): boo
 export async function* jsonLines(body: AsyncIterable<Uint8Array>) {
   // Characters that are cut between two chunks are put together again.
   const decoder = new TextDecoder();
-  let rest = '';
+  /** Of the line that has no end yet: a long one in small pieces is not gone through again with each. */
+  let pieces: string[] = [];
   for await (const chunk of body) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) yield* objectIn(line);
+    const [first = '', ...others] = decoder.decode(chunk, { stream: true }).split('\n');
+    pieces.push(first);
+    for (const begun of others) {
+      yield* objectIn(pieces.join(''));
+      pieces = [begun];
+    }
   }
-  yield* objectIn(rest + decoder.decode());
+  yield* objectIn(pieces.join('') + decoder.decode());
 }
 
 function objectIn(line: string): Record<string, unknown>[] {

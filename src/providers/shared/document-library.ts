@@ -102,11 +102,8 @@ export function createDocumentLibrary({ provider, files, account, state, clock }
     provider,
     maxBytes: files.maxBytes,
     reads: path => extensions.test(path),
-    async read(document, signal) {
-      // Two calls with the same document must not both upload it.
-      const leave = await queue.enter(document.sha256);
-      return readOnce(document, signal).finally(leave);
-    },
+    // Two calls with the same document must not both upload it.
+    read: (document, signal) => queue.run(document.sha256, () => readOnce(document, signal), signal),
     async readById(id, owner, signal) {
       const found = await visible(id, owner);
       const text = await files.content(id, signal);

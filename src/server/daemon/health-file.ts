@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { every } from '../../core/concurrency.ts';
 import { asError, errorCode } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 
@@ -49,7 +50,6 @@ export async function keepHealthFile(options: HealthFileOptions) {
   const { folder, port, clock, report } = options;
   const files = { pid: join(folder, `${port}.pid`), health: join(folder, `${port}.json`) };
   let isTold = false;
-  let stopTimer = () => {};
   let isOver = false;
   let writing: Promise<unknown> = Promise.resolve();
 
@@ -68,21 +68,18 @@ export async function keepHealthFile(options: HealthFileOptions) {
     return writing;
   }
 
-  const beat = () => {
-    stopTimer = clock.after(healthEveryMs, () => void write().then(() => isOver || beat()));
-  };
   await attempt(async () => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await replaceFile(files.pid, `${process.pid}\n`);
   });
   await write();
-  beat();
+  const stop = every(clock, healthEveryMs, write);
   return {
     /** Reports at once: something changed that somebody may look for. */
     write,
     async remove() {
       isOver = true;
-      stopTimer();
+      stop();
       await writing;
       await attempt(() => Promise.all(Object.values(files).map(file => rm(file, { force: true }))));
     },

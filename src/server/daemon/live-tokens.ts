@@ -1,6 +1,6 @@
 import { readFile, stat } from 'node:fs/promises';
 import { normalize } from 'node:path';
-import { createQueue } from '../../core/concurrency.ts';
+import { createQueue, every } from '../../core/concurrency.ts';
 import { asError, configError, isAppError, securityError } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
@@ -98,12 +98,6 @@ function followFile(
   let warned: string | undefined;
   /** Reading and writing take turns: a rotation on its way into the file must not be taken for one taken back. */
   const turns = createQueue();
-  let stop = () => {};
-  let isOver = false;
-
-  function look(): void {
-    stop = clock.after(lookMs, () => void inTurn(follow).then(() => isOver || look()));
-  }
 
   async function follow(): Promise<void> {
     const now = await fingerprintOf(path);
@@ -166,17 +160,14 @@ function followFile(
     );
   });
   warnOnce(first.warning);
-  look();
+  const stop = every(clock, lookMs, () => inTurn(follow));
   return {
     tokens,
     /** Reads the file at once, whether it looks changed or not. Never rejects: a bad file leaves the tokens as they are. */
     reload: () => inTurn(() => read(true)),
     /** Why the tokens are not those of the file, as it is now. */
     problem: () => problem,
-    close() {
-      isOver = true;
-      stop();
-    },
+    close: stop,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { every } from '../../core/concurrency.ts';
 import type { Clock } from '../../core/ports.ts';
 import { bringsBody } from './requests.ts';
 import type { RouteServices } from './routes.ts';
@@ -108,15 +109,12 @@ export function eventStream(
         if (!over.signal.aborted) controller.enqueue(typeof piece === 'string' ? encoder.encode(piece) : piece);
         return !over.signal.aborted;
       };
-      const beat = () => {
-        stop = clock.after(keepAliveMs, () => void (write(': keepalive\n\n') && beat()));
-      };
       const end = (close: () => void) => {
         stop();
         if (!over.signal.aborted) close();
         over.abort();
       };
-      beat();
+      stop = every(clock, keepAliveMs, () => write(': keepalive\n\n'));
       // Not awaited: the stream is there for its reader while the work goes on.
       work(write, over.signal).then(
         () => end(() => controller.close()),

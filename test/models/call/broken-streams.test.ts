@@ -4,7 +4,7 @@ import type { ModelInfo } from '../../../src/core/model.ts';
 import { dayOf } from '../../../src/core/usage.ts';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition, ProviderSettings } from '../../../src/models/provider.ts';
 import { createMeter } from '../../../src/models/spend-meter.ts';
 import { anthropic } from '../../../src/providers/anthropic.ts';
@@ -86,7 +86,7 @@ const breaks: BrokenStep[] = [
 async function asking({ definition, settings, model }: WireCase, vendor: FakeVendor) {
   const clock = manualClock();
   const store = createMemoryStore();
-  const connection = createConnections([definition], { [definition.id]: settings(vendor.url) });
+  const connection = createConnections(configureProviders([definition], { [definition.id]: settings(vendor.url) }));
   await connection(definition.id);
   let progress = 0;
   const meter = createMeter({

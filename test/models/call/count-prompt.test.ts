@@ -3,7 +3,7 @@ import type { AppEvent } from '../../../src/core/events.ts';
 import type { Message } from '../../../src/core/message.ts';
 import type { ModelInfo } from '../../../src/core/model.ts';
 import { createCountPrompt } from '../../../src/models/call/models.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import type { ProviderDefinition } from '../../../src/models/provider.ts';
 import { anthropic } from '../../../src/providers/anthropic.ts';
 import { google } from '../../../src/providers/google/google.ts';
@@ -52,7 +52,9 @@ async function counting(definition: ProviderDefinition, start: Start, more: Circ
   const running = await start();
   whenFinished(() => running.close());
   const events: AppEvent[] = [];
-  const connection = createConnections([definition], { [definition.id]: { apiKey: 'test-key', baseUrl: running.url } });
+  const connection = createConnections(
+    configureProviders([definition], { [definition.id]: { apiKey: 'test-key', baseUrl: running.url } }),
+  );
   const count = createCountPrompt(connection, event => events.push(event));
   return {
     running,

@@ -30,14 +30,16 @@ describe('connections', () => {
   it('connects on first use, once for calls that come together', async () => {
     let count = 0;
     const connect = createConnections(
-      [
-        provider(async () => {
-          count++;
-          await Promise.resolve();
-          return connection;
-        }),
-      ],
-      { alpha: { key: 'k' } },
+      configureProviders(
+        [
+          provider(async () => {
+            count++;
+            await Promise.resolve();
+            return connection;
+          }),
+        ],
+        { alpha: { key: 'k' } },
+      ),
     );
     expect(count).toBe(0);
     const all = await Promise.all([connect('alpha'), connect('alpha'), connect('alpha')]);
@@ -49,13 +51,15 @@ describe('connections', () => {
   it('tries again after a connect that failed', async () => {
     let count = 0;
     const connect = createConnections(
-      [
-        provider(async () => {
-          if (++count === 1) throw new Error('no sk-abcdefghijk');
-          return connection;
-        }),
-      ],
-      { alpha: { key: 'k' } },
+      configureProviders(
+        [
+          provider(async () => {
+            if (++count === 1) throw new Error('no sk-abcdefghijk');
+            return connection;
+          }),
+        ],
+        { alpha: { key: 'k' } },
+      ),
     );
     const first = connect('alpha');
     await expect(first).rejects.toMatchObject({
@@ -67,7 +71,7 @@ describe('connections', () => {
   });
 
   it('refuses a provider that does not exist, and names of built-in properties', async () => {
-    const connect = createConnections([openai], {});
+    const connect = createConnections(configureProviders([openai], {}));
     await expect(connect('nobody')).rejects.toMatchObject({
       details: { code: 'PROVIDER_NOT_FOUND', next: expect.stringContaining('openai') },
     });
@@ -75,7 +79,9 @@ describe('connections', () => {
   });
 
   it('names what to set, for each provider what it needs', async () => {
-    const connect = createConnections([openai, custom], { openai: { apiKey: 'your_openai_api_key_here' } });
+    const connect = createConnections(
+      configureProviders([openai, custom], { openai: { apiKey: 'your_openai_api_key_here' } }),
+    );
     await expect(connect('openai')).rejects.toMatchObject({
       kind: 'config',
       details: { code: 'CONFIG', next: expect.stringContaining('Set OPENAI_API_KEY,') },
@@ -87,7 +93,7 @@ describe('connections', () => {
 
   it('refuses a base URL that is none, without repeating what is in it', async () => {
     for (const baseUrl of ['localhost:99999', 'ftp://x', 'https://me:hunter2@host/v1', 'not a url']) {
-      const connect = createConnections([openai], { openai: { apiKey: 'k', baseUrl } });
+      const connect = createConnections(configureProviders([openai], { openai: { apiKey: 'k', baseUrl } }));
       const error = await connect('openai').catch(thrown => thrown);
       expect(error).toMatchObject({ kind: 'config', message: expect.stringContaining('OPENAI_BASE_URL') });
       expect(error.message + error.details.next).not.toContain('hunter2');
@@ -97,7 +103,9 @@ describe('connections', () => {
   it.each(['“sk-live-1234”', 'sk-live\u2014', 'sk\nlive'])(
     'refuses the key %j, which no header carries, by its variable',
     async apiKey => {
-      const error = await createConnections([openai], { openai: { apiKey } })('openai').catch(thrown => thrown);
+      const error = await createConnections(configureProviders([openai], { openai: { apiKey } }))('openai').catch(
+        thrown => thrown,
+      );
       expect(error).toMatchObject({
         kind: 'config',
         message: expect.stringContaining('OPENAI_API_KEY holds a character'),

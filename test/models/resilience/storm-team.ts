@@ -4,7 +4,7 @@ import type { ModelInfo } from '../../../src/core/model.ts';
 import type { Clock, SharedState } from '../../../src/core/ports.ts';
 import type { ModelAnswer, ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import { upstreamOf } from '../../../src/models/resilience/breaker.ts';
 import { createResilience } from '../../../src/models/resilience/policy.ts';
 import { custom } from '../../../src/providers/custom.ts';
@@ -45,7 +45,7 @@ export function stormTeam({ alphaUrl, betaUrl, clock, seed = 1, state, firstByte
     limits: { total: 256, perProvider: () => 256, queue: 1024 },
   });
   const ask = createAskModel({
-    connection: createConnections(definitions, settings),
+    connection: createConnections(configureProviders(definitions, settings)),
     clock,
     random,
     emit: tell,

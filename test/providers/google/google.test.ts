@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Candidate, ModelInfo } from '../../../src/core/model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import { loadCatalogue } from '../../../src/models/catalogue/model-sources.ts';
 import { google } from '../../../src/providers/google/google.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
@@ -85,7 +85,9 @@ describe('google', () => {
 
   const ask = (model: ModelInfo, more: Partial<Candidate> = {}) =>
     createAskModel({
-      connection: createConnections([google], { google: { apiKey: 'test-key', baseUrl: vendor.url } }),
+      connection: createConnections(
+        configureProviders([google], { google: { apiKey: 'test-key', baseUrl: vendor.url } }),
+      ),
       clock: realClock(),
       random: { uuid: () => '', fraction: () => 0.01 },
       emit: () => {},

@@ -5,7 +5,7 @@ import { isLongContext } from '../../../src/engine/modes/prompt.ts';
 import type { ModelQuestion, Waste } from '../../../src/models/ask-model.ts';
 import { estimateCost } from '../../../src/models/budget.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import type { ProviderSettings } from '../../../src/models/provider.ts';
 import { moonshot } from '../../../src/providers/moonshot/moonshot.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
@@ -74,7 +74,9 @@ async function again(options: MoonshotOptions): Promise<void> {
 
 function asking(models: ModelInfo[], settings: ProviderSettings = {}) {
   const ask = createAskModel({
-    connection: createConnections([moonshot], { moonshot: { apiKey: 'test-key', baseUrl: vendor.url, ...settings } }),
+    connection: createConnections(
+      configureProviders([moonshot], { moonshot: { apiKey: 'test-key', baseUrl: vendor.url, ...settings } }),
+    ),
     clock: realClock(),
     random: { ...seededRandom(), fraction: () => 0.01 },
     emit: () => {},

@@ -21,6 +21,15 @@ describe('JSON lines', () => {
     expect(await read(...Array.from(bytes, byte => Uint8Array.of(byte)))).toHaveLength(2);
   });
 
+  it('take time by their length alone, in however small pieces a long one comes', async () => {
+    const text = 'x'.repeat(3_000_000);
+    const pieces = Array.from({ length: 30_000 }, (_, at) => text.slice(at * 100, at * 100 + 100));
+    const began = performance.now();
+    expect(await read('{"a":"', ...pieces, '"}\n')).toEqual([{ a: text }]);
+    // Gone through again with each piece, it takes half a minute.
+    expect(performance.now() - began).toBeLessThan(8_000);
+  });
+
   it.each(['{"a":1}\n{"b":', '[1]\n', '"text"\n', 'null\n', '<html>\n', ': comment\n'])('refuse %j', async text => {
     await expect(read(text)).rejects.toMatchObject({ kind: 'model', details: { class: 'bad_upstream' } });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createAskModel } from '../../../src/models/call/call.ts';
 import { createModelService } from '../../../src/models/call/models.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import { ollama } from '../../../src/providers/ollama/ollama.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { modelInfo, say } from '../../models/scripted-model.ts';
@@ -97,7 +97,7 @@ describe('ollama', () => {
   it('sends the temperature among its options and needs no key', async () => {
     await withOllama({}, async vendor => {
       const ask = createAskModel({
-        connection: createConnections([ollama], { ollama: { host: vendor.url } }),
+        connection: createConnections(configureProviders([ollama], { ollama: { host: vendor.url } })),
         clock: realClock(),
         random: seededRandom(),
         emit: () => {},

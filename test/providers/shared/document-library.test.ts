@@ -63,6 +63,21 @@ describe('documents at Kimi', () => {
     expect(vendor.files.uploads).toHaveLength(1);
   });
 
+  it('are waited for no longer than the caller does where another call uploads the same one', async () => {
+    const { promise: isRead, resolve } = Promise.withResolvers<string>();
+    const file = { id: 'f1', filename: 'a.pdf', bytes: 3, createdAt: 0, status: 'ok' };
+    const none = { maxBytes: 100, list: async () => [], remove: async () => false };
+    const files = { ...none, upload: async () => file, content: () => isRead };
+    const documents = createDocumentLibrary({ provider: 'moonshot', files, account: 'x', state, clock });
+    const first = documents.read(a, signal);
+    const caller = new AbortController();
+    const second = documents.read(a, caller.signal);
+    caller.abort();
+    await expect(second).rejects.toMatchObject({ kind: 'cancelled' });
+    resolve('Alpha is first.');
+    expect(await first).toMatchObject({ fresh: true, text: 'Alpha is first.' });
+  });
+
   it('are uploaded again when somebody deleted them at the vendor', async () => {
     const documents = library();
     const { id } = await documents.read(a, signal);

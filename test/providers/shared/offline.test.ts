@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { tailHeading } from '../../../src/core/message.ts';
 import { estimateTokens } from '../../../src/core/tokens.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import { shownFiles } from '../../../src/models/provider.ts';
 import { offlineEast } from '../../../src/providers/offline-east.ts';
 import { offlineWest } from '../../../src/providers/offline-west.ts';
@@ -12,7 +12,7 @@ import { realClock } from '../../support/clock.ts';
 import { seededRandom } from '../../support/random.ts';
 
 const ask = createAskModel({
-  connection: createConnections([offlineEast, offlineWest], {}),
+  connection: createConnections(configureProviders([offlineEast, offlineWest], {})),
   clock: realClock(),
   random: seededRandom(),
   emit: () => {},

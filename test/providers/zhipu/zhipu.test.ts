@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ModelQuestion } from '../../../src/models/ask-model.ts';
 import { createAskModel } from '../../../src/models/call/call.ts';
-import { createConnections } from '../../../src/models/catalogue/connections.ts';
+import { configureProviders, createConnections } from '../../../src/models/catalogue/connections.ts';
 import { hitsToAsk, searchEngineOf, zhipu } from '../../../src/providers/zhipu/zhipu.ts';
 import { providerSuite } from '../../contracts/provider-suite.ts';
 import { catalogueModel } from '../../models/catalogue-model.ts';
@@ -64,7 +64,7 @@ afterEach(async () => {
 
 function ask(more: Partial<ModelQuestion> = {}) {
   const asking = createAskModel({
-    connection: createConnections([zhipu], { zhipu: { apiKey: 'test-key', baseUrl: vendor.url } }),
+    connection: createConnections(configureProviders([zhipu], { zhipu: { apiKey: 'test-key', baseUrl: vendor.url } })),
     clock: realClock(),
     random: { ...seededRandom(), fraction: () => 0.01 },
     emit: () => {},

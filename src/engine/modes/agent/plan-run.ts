@@ -3,7 +3,7 @@ import type { ChooseModel } from '../../../calls/ask/route-call.ts';
 import type { ModelTurn, ParsedCall, PreparedCall } from '../../../calls/call-record.ts';
 import { printable, shownToApprove } from '../../../calls/format-reply.ts';
 import { remember } from '../../../core/concurrency.ts';
-import { inputError } from '../../../core/errors.ts';
+import { inputError, missingError } from '../../../core/errors.ts';
 import type { TextFile } from '../../../core/file.ts';
 import { hashOf } from '../../../core/ids.ts';
 import { type JsonObject, textsIn } from '../../../core/json.ts';
@@ -32,10 +32,10 @@ const maxChangeLength = 40_000;
 
 /** Watches the files that a model was shown: a change by the run itself or by anybody else is told once. */
 export function createRefresher(
-  parts: Pick<LocalToolServices, 'sandbox' | 'mask' | 'scope'> & { maxBytes: number; signal: AbortSignal },
+  parts: Pick<LocalToolServices, 'sandbox' | 'mask' | 'scope' | 'maxFileBytes'> & { signal: AbortSignal },
 ) {
   const known = new Map<string, KnownFile & { text: string }>();
-  const options = { maxBytes: parts.maxBytes, signal: parts.signal };
+  const options = { maxBytes: parts.maxFileBytes, signal: parts.signal };
   const masked = async ({ path, size, mtimeMs, sha256, text }: TextFile) => ({
     ...{ path, size, mtimeMs, sha256 },
     text: (await parts.mask(text, parts.scope)).text,
@@ -129,10 +129,8 @@ export function finishRun({ text, stopReason, rounds }: AgentResult, record: Run
 export function taskIn({ task }: Record<string, unknown>): string {
   const text = String(task ?? '');
   if (text.trim() !== '') return text;
-  throw inputError('There is no task.', {
-    next: 'Say in "task" what is to be done, or name a run that waits for an answer in "run_id".',
-    validationErrors: [{ field: 'task', error: 'missing' }],
-  });
+  const next = 'Say in "task" what is to be done, or name a run that waits for an answer in "run_id".';
+  throw missingError('task', 'There is no task.', next);
 }
 
 export const runDocument = ({ calls, changed, sandbox }: RunRecord): JsonObject => ({

@@ -228,8 +228,8 @@ async function perform(parts: WorkParts, run: Run, gathered: PreparedCall, aroun
   const began = parts.clock.monotonic() - run.elapsedMs;
   const [scope, ...earlierScopes] = await scopesOf(services.store, thread);
   const toolServices: LocalToolServices = { ...parts, reqId, scope, earlierScopes, tool: tool.name, owner, root };
-  const { sandbox, mask, maxFileBytes: maxBytes, waitingRuns } = parts;
-  const refresh = createRefresher({ sandbox, mask, scope, maxBytes, signal });
+  const { mask, waitingRuns } = parts;
+  const refresh = createRefresher({ ...toolServices, signal });
   if (earlier) for (const file of earlier.stored.watched) await refresh.resume(file);
   else for (const path of shownIn(gathered)) await refresh.saw(path);
   record.sandbox = await parts.commandSandbox.describe(root);

@@ -23,7 +23,7 @@ const refresher = () =>
     sandbox: createSandbox({ roots: [project.root], allowSecrets: false }),
     mask,
     scope: 'run',
-    maxBytes: 1_000_000,
+    maxFileBytes: 1_000_000,
     signal: new AbortController().signal,
   });
 

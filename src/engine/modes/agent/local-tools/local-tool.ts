@@ -1,7 +1,8 @@
 import { join, relative, resolve } from 'node:path';
 import { z } from 'zod';
 import type { CallServices } from '../../../../calls/ask/services.ts';
-import { inputError, securityError } from '../../../../core/errors.ts';
+import { fileError } from '../../../../calls/call-limits.ts';
+import { securityError } from '../../../../core/errors.ts';
 import type { Skip } from '../../../../core/file.ts';
 import { type JsonObject, jsonOf } from '../../../../core/json.ts';
 import { printablePath } from '../../../../core/text.ts';
@@ -49,13 +50,8 @@ export function pathIn({ root, home }: LocalToolServices, input: string): string
   return resolve(reference.literal ?? reference.path);
 }
 
-export function refused({ path, code, reason }: Skip): Error {
-  const message = `${printablePath(path)}: ${reason}`;
-  const next = 'Name a file of the project.';
-  return code === 'outside_roots' || code === 'secret'
-    ? securityError(message, { next })
-    : inputError(message, { next });
-}
+export const refused = ({ path, code, reason }: Skip): Error =>
+  fileError([code], `${printablePath(path)}: ${reason}`, { next: 'Name a file of the project.' });
 
 /**
  * The real path of a file that may be written, which is where its name says. Behind a link, another file would change than the one
