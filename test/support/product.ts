@@ -84,8 +84,16 @@ export async function testProduct({
       readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),
     });
   const start = () => createProduct(configured(), surroundings);
+  const remove = () => {
+    forgetWriters(home);
+    return rm(home, { recursive: true, force: true });
+  };
+  const product = await start().catch(async error => {
+    await remove();
+    throw error;
+  });
   const self: TestProduct = {
-    product: await start(),
+    product,
     home,
     log,
     async call(name, args = {}, { signal = new AbortController().signal, onProgress, owner = 'local' } = {}) {
@@ -100,8 +108,7 @@ export async function testProduct({
     },
     async close() {
       await self.product.close();
-      forgetWriters(home);
-      await rm(home, { recursive: true, force: true });
+      await remove();
     },
   };
   return self;
