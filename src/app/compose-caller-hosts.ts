@@ -43,9 +43,10 @@ async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: st
   if (!isAbsolute(declared)) throw noProject(declared, 'It is no absolute path.');
   if (!mayBeAnywhere) return { roots: [await sandbox.assertWithin(declared)], root: declared };
   const home = fileContext.homeDir;
-  const chosen = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home });
-  if (chosen.roots.length === 0) throw noProject(declared, chosen.reason);
-  return { roots: [await open(chosen.roots).assertWithin(declared)], root: declared };
+  const { roots: wanted, reason } = await defaultRoots({ explicit: [], projectRoot: declared, cwd: productRoot, home });
+  const project = open(wanted);
+  if (project.roots.length === 0) throw noProject(declared, wanted.length > 0 ? 'There is no such directory.' : reason);
+  return { roots: [await project.assertWithin(declared)], root: declared };
 }
 
 /** What a client lists, as far as it can be a root. */

@@ -286,9 +286,11 @@ const fileFields = ['absolute_file_paths', 'relevant_files', 'file_path'];
 function writtenName(tool: ToolDefinition, raw: Record<string, unknown>, name: string): string {
   const sent = Object.keys(raw).filter(key => !isNothing(raw[key]));
   if (sent.includes(name)) return name;
+  const understood = olderNames(tool);
   const older = name === 'step' ? questionNames : name === 'findings' ? ['current_analysis', ...evidenceNames] : [];
   const meant = (key: string) => renamedTo(tool, key);
-  const known = sent.find(key => meant(key) === name) ?? older.find(key => sent.includes(key));
+  const known =
+    sent.find(key => meant(key) === name) ?? older.find(key => understood.includes(key) && sent.includes(key));
   if (known !== undefined || name !== 'files') return known ?? name;
   return (
     sent.find(key => fileFields.includes(meant(key))) ?? fileFields.find(key => Object.hasOwn(tool.fields, key)) ?? name
@@ -323,9 +325,10 @@ function invalid(
     const field = issue.path.join('.');
     const choices = schema.properties[String(issue.path[0])]?.enum;
     const missing = issue.path.length === 1 && !(field in input);
+    const wrong = issue.code === 'invalid_value' && Array.isArray(choices) ? 'not an allowed value' : issue.message;
     return {
       field: missing ? field : fieldAsWritten(tool, raw, field),
-      error: missing ? 'missing' : issue.message,
+      error: missing ? 'missing' : wrong,
       ...(Array.isArray(choices) && { allowed: choices.map(String) }),
     };
   });

@@ -90,11 +90,21 @@ function readDocument(request: SettingsRequest): Record<string, unknown> {
   if (!file) return {};
   const document = parsedJson(file.text);
   if (!isRecord(document))
-    throw configError(`${file.path} is not a JSON object.`, {
+    throw configError(`${file.path} is not a JSON object${faultIn(file.text)}.`, {
       next: 'Write it as {"defaultModel": "auto", ...}, in JSON without comments, and start again.',
     });
   warnOfUnknownKeys(request, document);
   return withoutHome(request, document, 'config.json');
+}
+
+/** Where JSON breaks, as far as the parser says it: the rest of its message quotes the text, which may hold keys. */
+function faultIn(text: string): string {
+  try {
+    JSON.parse(text);
+    return '';
+  } catch (error) {
+    return / \(line \d+ column \d+\)/.exec(String(error))?.[0] ?? '';
+  }
 }
 
 function readHomeEnv(request: SettingsRequest, known: ReadonlySet<string>): Record<string, string> {

@@ -30,7 +30,8 @@ export const kimiManageFiles = defineAction({
     const chosen = operation === 'delete' ? [id ?? unnamed()] : (await doomed(context, operation)).slice(0, limit);
     if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
     const count = chosen.length === 1 ? '1 file' : `${chosen.length} files`;
-    if (confirm !== true) throw unconfirmed(`${count} at Kimi`, '; dry_run: true shows what would go');
+    if (chosen.length > 0 && confirm !== true)
+      throw unconfirmed(`${count} at Kimi`, '; dry_run: true shows what would go');
     return removeAll(context, chosen);
   },
 });

@@ -84,6 +84,11 @@ describe('arguments as hosts and models send them', () => {
     expect(error.details.validationErrors?.[1]?.allowed).toContain('almost_certain');
   });
 
+  it('are refused with the list of choices once', () => {
+    const { message } = refusal(() => parse(chat, { prompt: 'hi', context: 'all' }));
+    expect(message).toBe('chat got invalid arguments: context: not an allowed value (allowed: thread, files, none).');
+  });
+
   it('are MISSING_PARAMETER when all that is wrong is missing', () => {
     const error = refusal(() => parse(chat, {}));
     expect(error.details).toMatchObject({

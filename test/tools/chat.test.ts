@@ -65,7 +65,10 @@ describe('images', () => {
 
   it('none of which can be read end the call before a model is paid', async () => {
     await start();
-    expect((await chat({ images: ['notes.txt'] })).error.code).toBe('INVALID_INPUT_FORMAT');
+    expect((await chat({ images: ['notes.txt'] })).error).toMatchObject({
+      code: 'INVALID_INPUT_FORMAT',
+      validation_errors: [{ field: 'images' }],
+    });
     expect((await chat({ images: Array(6).fill('shot.png') })).error.code).toBe('LIMIT');
     expect(vendor.requests).toEqual([]);
   });

@@ -62,6 +62,12 @@ describe('three documents', () => {
     expect(systems(1)).toEqual(systems(0));
   });
 
+  it('are none where none is named, in a new thread, and nobody is paid for that', async () => {
+    const { error } = await product.call('kimi_multi_file_chat', { prompt: 'Who?' });
+    expect(error).toMatchObject({ code: 'MISSING_PARAMETER', validation_errors: [{ field: 'files' }] });
+    expect(kimi.requests).toHaveLength(0);
+  });
+
   it('are asked about without one that is too large, which is named with the reason', async () => {
     await product.close();
     await writeFile(join(project.root, 'big.pdf'), Buffer.concat([Buffer.from(pdf('')), Buffer.alloc(1024 * 1024)]));
@@ -347,6 +353,8 @@ describe('kimi_manage_files', () => {
     });
     await product.call('kimi_manage_files', { operation: 'cleanup_all', confirm: true });
     expect(kimi.files.kept.size).toBe(0);
+    const nothing = await product.call('kimi_manage_files', { operation: 'cleanup_all' });
+    expect(nothing).toMatchObject({ isError: false, deleted: [] });
   });
 });
 

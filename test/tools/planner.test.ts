@@ -29,6 +29,12 @@ const branched = [
 ];
 
 describe('planner', () => {
+  it('names the step as what is missing where a question was sent instead, which it does not take', async () => {
+    const { error } = await rig.call('planner', { prompt: 'Move the store' });
+    expect(error.message).toContain('step: missing');
+    expect(error.validation_errors).toContainEqual({ field: 'step', error: 'missing' });
+  });
+
   it('says so where a last step that is sent again is added to the plan', async () => {
     const plan = [planStep(1, 2, 'Move the store'), planStep(2, 2, 'Use SQLite'), planStep(2, 2, 'Use Redis')];
     const reply = await conduct(plan);

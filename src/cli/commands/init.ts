@@ -216,7 +216,7 @@ function advice({ config, flags }: CommandContext, host: HostDefinition, found: 
         'started from a desktop it may have none: then repeat with --env NAME, which writes the value into the file.',
     copied.length > 0 &&
       `The file ${isOn(flags, 'dry-run') ? 'would contain' : 'now contains'} the value of ${copied.join(', ')}.`,
-    copied.length > 0 && textFlag(flags, 'scope') === 'project' && 'Do not commit this file: it contains keys.',
+    flags.scope === 'project' && flags.env !== undefined && 'Do not commit this file: it contains keys.',
     missing.length > 0 &&
       `${missing.join(', ')} is set here, but ${host.title} cannot refer to it, and its value was not written unasked. ` +
         `Repeat with ${missing.map(name => `--env ${name}`).join(' ')}, or put it into ${config.home}/.env, which is read wherever Polylogue is started.`,

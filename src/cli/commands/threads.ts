@@ -14,8 +14,8 @@ interface Action {
 }
 
 const actions: Readonly<Record<string, Action>> = {
-  list: { flags: ['everywhere', 'cursor'], show: (out, { threads }) => showHeads(out, recordsIn(threads)) },
-  search: { flags: ['everywhere'], show: (out, { hits }) => showHeads(out, recordsIn(hits)) },
+  list: { flags: ['everywhere', 'cursor'], show: (out, { threads }) => showHeads(out, 'threads', recordsIn(threads)) },
+  search: { flags: ['everywhere'], show: (out, { hits }) => showHeads(out, 'matches', recordsIn(hits)) },
   read: { flags: ['cursor'], show: (out, { transcript }) => showTurns(out, recordsIn(transcript)) },
   sent: { show: (out, { sent }) => showSent(out, recordsIn(sent)) },
   fork: { flags: ['turn'], show: (out, { continuation_id: id, title }) => out.line(`${String(id)}  ${String(title)}`) },
@@ -102,8 +102,8 @@ function argumentsOf({ args, flags }: CommandContext) {
   };
 }
 
-function showHeads(out: Output, heads: readonly Record<string, unknown>[]): void {
-  if (heads.length === 0) out.line('No threads in this project. Add --everywhere to search all projects.');
+function showHeads(out: Output, what: string, heads: readonly Record<string, unknown>[]): void {
+  if (heads.length === 0) out.line(`No ${what} in this project. Add --everywhere to search all projects.`);
   for (const head of heads) {
     const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${head.turns === 1 ? '1 turn' : `${String(head.turns)} turns`}  ${String(head.tool)}${costText(head, '  ')}`;
     out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));

@@ -24,7 +24,7 @@ function noProviderError(eligible: EligibleModels): AppError {
   const ids = eligible.roster.providers.map(provider => provider.id).toSorted((a, b) => priorityOf(a) - priorityOf(b));
   const settings = ids.flatMap(id => missingAt(eligible, id) ?? []);
   const set = settings.length > 0 ? `Set one of ${settings.join(', ')}` : 'Configure a provider';
-  const next = `${set} in the server's environment and restart it. To try Polylogue without a key, start it with --offline.`;
+  const next = `${set} in the environment or in .env of the data directory, and start again. To try Polylogue without a key, add --offline (OFFLINE=true).`;
   return configError('No model provider is configured.', { class: 'no_provider', next });
 }
 
@@ -40,7 +40,8 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
       ? `Use ${oneOf(nearest)}, or "auto".`
       : 'Use "auto", or call "listmodels" to see what is available.';
   const message = `Unknown model "${name}"${provider ? ` for provider ${provider}` : ''}.`;
-  return notFound(message, 'unknown', next, { suggestions: nearest });
+  const unlisted = eligible.policy.offline ? '' : ` If ${provider} serves it, set ALLOW_UNKNOWN_MODELS=on.`;
+  return notFound(message, 'unknown', provider ? next + unlisted : next, { suggestions: nearest });
 }
 
 /** The model exists, but none of its rows may be used. */

@@ -106,6 +106,9 @@ const maxArgumentBytes = 100_000;
 /** What a CLI gets to end once it has said that it is done: some wait for what they started, for ever. */
 const settleMs = 3_000;
 
+/** What a CLI gets for its first event once it has asked for a login: nobody is there to log in, and some wait for ever. */
+const loginMs = 30_000;
+
 /** Runs one CLI on one question. */
 export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: CliRequest): Promise<CliResponse> {
   throwIfAborted(question.signal);
@@ -126,9 +129,12 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   const stops = createStops(parts.clock, question.signal);
   const stream = holdBack(delta => question.onText(prompt.restored(delta)));
   const steps: JsonObject[] = [];
+  let phase: 'silent' | 'asks' | 'works' = 'silent';
   const reader = readOutput(cli, {
     onText: stream.push,
     onEvent(event) {
+      if (phase !== 'works') stops.clear();
+      phase = 'works';
       if (event.type === 'end') stops.settle();
       if (event.type === 'note') question.onWork(safeCut(event.text, maxNoteLength));
       if (event.type !== 'tool_use' && event.type !== 'tool_result') return;
@@ -149,7 +155,14 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     platform: parts.platform,
     clock: parts.clock,
     signal: stops.signal,
-    onStdout: reader.push,
+    onOutput(chunk, from) {
+      // Without events, what it prints is its answer.
+      if (phase === 'silent' && (from === 'stderr' || cli.read) && cli.login.test(chunk.toString('utf8'))) {
+        phase = 'asks';
+        stops.settle(loginMs);
+      }
+      if (from === 'stdout') reader.push(chunk);
+    },
   });
   stops.clear();
   throwIfAborted(question.signal);
@@ -200,9 +213,9 @@ function createStops(clock: Clock, caller: AbortSignal) {
       full = true;
       own.abort();
     },
-    settle() {
+    settle(ms = settleMs) {
       cancel();
-      cancel = clock.after(settleMs, () => own.abort());
+      cancel = clock.after(ms, () => own.abort());
     },
     wasFull: () => full,
     clear: () => cancel(),

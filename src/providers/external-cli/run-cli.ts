@@ -34,18 +34,15 @@ const graceMs = 1_500;
 const keptStderr = 16_000;
 
 /** Runs a program with nothing on its standard input but the prompt. */
-export async function runCli({
-  onStdout,
-  ...run
-}: Omit<TreeRun, 'graceMs' | 'onOutput'> & { onStdout(chunk: Buffer): void }): Promise<CliExit> {
+export async function runCli({ onOutput, ...run }: Omit<TreeRun, 'graceMs'>): Promise<CliExit> {
   let stderr = '';
   const end = await runTree({
     ...run,
     mark: `${markName}=${run.mark}`,
     graceMs,
     onOutput(chunk, from) {
-      if (from === 'stdout') onStdout(chunk);
-      else stderr = (stderr + chunk.toString('utf8')).slice(-keptStderr * 2);
+      if (from === 'stderr') stderr = (stderr + chunk.toString('utf8')).slice(-keptStderr * 2);
+      onOutput(chunk, from);
     },
   });
   return { ...end, stderr: safeCut(stderr.slice(-keptStderr), keptStderr) };

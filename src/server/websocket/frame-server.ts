@@ -1,5 +1,5 @@
 import { asError, isAppError } from '../../core/errors.ts';
-import { isRecord, textIn } from '../../core/json.ts';
+import { isRecord, recordIn, textIn } from '../../core/json.ts';
 import type { ToolHost } from '../../core/tool-host.ts';
 import { type Caller, type Refusal, refusalFor } from '../access/caller.ts';
 import type { createIdleSessions } from '../access/idle-sessions.ts';
@@ -98,12 +98,16 @@ export function serveFrames(options: FrameServerOptions, client: FrameClient): v
   });
 }
 
+/** Clients of a newer version of the older server write a call as `tool_call`, with its tool as an object. */
+const renamedCall = (value: unknown) =>
+  isRecord(value) && value.op === 'tool_call' ? { ...value, op: 'call_tool', name: recordIn(value.tool).name } : value;
+
 /** Answers one message after the other; none waits for the end of a call. */
 function takeText(open: OpenClient, text: string) {
   const refuse = (frame: RefusedText) => void open.send(refusedFrame(frame));
   const json = readJson(text);
   if ('refusal' in json) return refuse({ class: json.refusal.class, message: 'invalid_json' });
-  const { value } = json;
+  const value = renamedCall(json.value);
   const op = isRecord(value) ? value.op : undefined;
   if (!isRecord(value) || typeof op !== 'string')
     return refuse({ class: 'frame', message: 'No "op" in this message.' });

@@ -282,6 +282,16 @@ describe.each(jsonHosts)('init --client $client', ({ client, file, project, key,
   });
 });
 
+it('warns of keys in the file of a project only where one was asked for by its name', async () => {
+  const project = ['--client', 'opencode', '--scope', 'project'];
+  const plain = await run(project, { OPENAI_BASE_URL: 'http://127.0.0.1:1/v1' });
+  expect(plain.out).toContain('the value of OPENAI_BASE_URL');
+  expect(plain.out).not.toContain('it contains keys');
+  expect((await run([...project, '--env', 'OPENAI_API_KEY'])).out).toContain(
+    'Do not commit this file: it contains keys.',
+  );
+});
+
 describe('init --client codex', () => {
   const before = 'model = "o3" # mine\n\n[mcp_servers.other]\ncommand = "x"';
 

@@ -57,6 +57,7 @@ describe('polylogue threads', () => {
     const { out } = await run('threads', 'search', 'pelican');
     expect(out).toContain('pelican');
     expect(out).not.toContain('walrus');
+    expect((await run('threads', 'search', 'no-such-word')).out).toMatch(/^No matches in this project\. /);
   });
 
   it('reads a conversation and says what was sent to whom', async () => {

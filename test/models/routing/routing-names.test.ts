@@ -251,14 +251,23 @@ describe('the name of a model', () => {
     expect(next).toContain('"gpt-5-mini"');
   });
 
+  it('tells how a model is asked that its vendor serves but does not list', () => {
+    expect(refusalOf('openai:gpt-99').next).toContain('set ALLOW_UNKNOWN_MODELS=on');
+    expect(refusalOf('openai:gpt-99', { policy: { offline: true } }).next).not.toContain('ALLOW_UNKNOWN_MODELS');
+    expect(refusalOf('gpt-99').next).not.toContain('ALLOW_UNKNOWN_MODELS');
+  });
+
   it('suggests nothing that may not be used', () => {
     const { data } = refusalOf('gpt-5.9-mini', { policy: { denied: ['gpt-5-mini', 'gpt-5.4-mini'] } });
     expect(data?.suggestions).not.toContain('gpt-5-mini');
     expect(data?.suggestions).not.toContain('gpt-5.4-mini');
   });
 
-  it('names the key that is missing', () => {
+  it('names the key that is missing, and where it goes', () => {
     expect(refusalOf('o3', only('google')).next).toContain('OPENAI_API_KEY');
+    const { next } = refusalOf('o3', only());
+    expect(next).toMatch(/OPENAI_API_KEY.* in the environment or in \.env of the data directory, and start again\./);
+    expect(next).toContain('OFFLINE=true');
   });
 
   it('says which settings make a provider usable when there is none', () => {

@@ -1,6 +1,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import type { Clock } from '../../../src/core/ports.ts';
 import type { ProgressUpdate } from '../../../src/core/tool-host.ts';
 import { type CallOptions, type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type StandIn, type StandInCall, type StandInStep, standIn } from '../../support/stand-in-cli.ts';
@@ -31,6 +32,7 @@ export interface CliRigOptions {
   env?: Record<string, string>;
   programEnv?: Record<string, string>;
   root?: Record<string, string>;
+  clock?: Clock;
   /** `onTestFinished` of a test that runs at the same time as others. */
   whenFinished?: (end: () => Promise<void>) => unknown;
 }
@@ -43,6 +45,7 @@ export async function cliRig({
   env = {},
   programEnv = {},
   root = {},
+  clock,
   whenFinished = onTestFinished,
 }: CliRigOptions): Promise<CliRig> {
   const project = await tempProject(root);
@@ -57,6 +60,7 @@ export async function cliRig({
     root: project.root,
     env: { CLI_CLIENTS_CONFIG_PATH: folder, POLYLOGUE_TOOLSETS: 'core,code,agent', ...env },
     childEnv: { ...program.env, ...programEnv },
+    ...(clock && { clock }),
   });
   whenFinished(async () => {
     await polylogue.close();

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { systemEnvironment } from '../../../src/app/system-environment.ts';
+import type { Clock } from '../../../src/core/ports.ts';
 import { geminiAnswers } from '../../support/stand-in-cli.ts';
 import { cliRig } from './cli-rig.ts';
 
@@ -170,6 +172,34 @@ describe('a CLI without a login', () => {
     // One that is not logged in keeps nobody from another, nor from this one once it is.
     expect((await rig.call({ prompt: 'x', cli_name })).error.class).toBe('auth');
     expect(rig.calls()).toHaveLength(2);
+  });
+});
+
+describe('a CLI that waits for a login', () => {
+  /** Half a minute of its own time is none. */
+  function hastyClock(): Clock {
+    const { clock } = systemEnvironment();
+    return { ...clock, after: (ms, run) => clock.after(ms === 30_000 ? 50 : ms, run) };
+  }
+
+  it.each([
+    ['on standard output', { out: 'Please visit the following URL:\nEnter the authorization code: ' }],
+    ['on standard error', { err: 'Waiting for auth... (Press ESC to cancel)\n' }],
+  ])('is ended, and what it waits for is told: %s', async (_, step) => {
+    const rig = await cliRig({ clis: ['gemini'], steps: [step, { hang: true }], clock: hastyClock() });
+    const { error } = await rig.call({ prompt: 'x' });
+    expect(error).toMatchObject({ class: 'auth', next: expect.stringContaining('Run "gemini" once') });
+    await rig.nothingLeft();
+  });
+
+  it('is not ended where it then works all the same', async () => {
+    const steps = [
+      { out: 'Waiting for auth...\n{"type":"init","session_id":"s"}\n' },
+      { ms: 400 },
+      message('Please log in.'),
+    ];
+    const rig = await cliRig({ clis: ['gemini'], steps, clock: hastyClock() });
+    expect((await rig.call({ prompt: 'x' })).content).toBe('Please log in.');
   });
 });
 

@@ -20,14 +20,17 @@ async function start(env: Record<string, string>): Promise<TestDaemon> {
   return daemon;
 }
 
-/** The project that a caller works in when he names one; the status where he may not. */
-async function projectOf(daemon: TestDaemon, named: string, by = token): Promise<unknown> {
-  const response = await daemon.ask('/api/tools/version', {
+const versionIn = (daemon: TestDaemon, named: string, by = token) =>
+  daemon.ask('/api/tools/version', {
     method: 'POST',
     token: by,
     headers: { 'Content-Type': 'application/json', 'Polylogue-Root': encodeURIComponent(named) },
     body: '{}',
   });
+
+/** The project that a caller works in when he names one; the status where he may not. */
+async function projectOf(daemon: TestDaemon, named: string, by = token): Promise<unknown> {
+  const response = await versionIn(daemon, named, by);
   const document: Document = await response.json();
   return response.ok ? document.content : response.status;
 }
@@ -41,6 +44,8 @@ describe('a project that a caller names', () => {
       expect([path, found]).toEqual([path, path === '' ? expect.any(String) : 403]);
     }
     expect(await projectOf(daemon, other.root, 'the-token-of-the-guest')).toBe(403);
+    const { error }: Document = await (await versionIn(daemon, '/nowhere/at/all')).json();
+    expect(error.message).toBe('/nowhere/at/all cannot be your project: There is no such directory.');
   });
 
   it('lies within the roots that the operator set, for himself too', async () => {

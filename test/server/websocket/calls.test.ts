@@ -173,6 +173,18 @@ describe('a call', () => {
     },
   );
 
+  it('is understood as newer clients of the older server write it, and refused with its name where it is none', async () => {
+    const client = await start({
+      host: scriptedHost(async ({ name, arguments: { n } }) => replyOf({ name, n: Number(n) })),
+    });
+    client.send({ op: 'tool_call', request_id: '1', tool: { name: 'echo' }, arguments: { n: 1 } });
+    expect((await client.result('1')).document).toMatchObject({ name: 'echo', n: 1 });
+    client.send({ op: 'tool_call', request_id: '2', tool: { name: 5 } });
+    expect(codeOf(await client.result('2'))).toBe('INVALID_REQUEST');
+    client.send({ op: 'tool_call', request_id: '3', name: 'echo' });
+    expect(codeOf(await client.result('3'))).toBe('INVALID_REQUEST');
+  });
+
   it('leaves `text` out where older clients need none', async () => {
     const client = await start({ rules: { frames: { compatText: false } } });
     client.call('1', 'echo');

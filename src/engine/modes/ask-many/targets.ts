@@ -52,7 +52,7 @@ async function resolveName(services: ModeServices, request: NamedRequest): Promi
   const { details, kind, message } = target.who.failure;
   if (details.code !== 'MODEL_NOT_FOUND' || details.next === undefined) return target;
   // Other tools take a bare name, and so routing suggests some.
-  const next = `${details.next} Write it as provider:model.`;
+  const next = `${details.next} Write a name as provider:model.`;
   return { ...target, who: { failure: new AppError(kind, message, { ...details, next }) } };
 }
 
