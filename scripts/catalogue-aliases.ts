@@ -36,7 +36,12 @@ const fixed: readonly (readonly [provider: string, id: string, aliases: readonly
   // The vendor shut down the preview of 3 and answers its name with this one.
   ['google', 'gemini-3.1-pro-preview', ['gemini-3.1-pro', 'gemini3', 'gemini-3-pro']],
   ['xai', 'grok-3-fast', ['grok3fast', 'grokfast', 'grok-fast']],
+  ['xai', 'grok-4-1-fast-reasoning', ['grok-4-1-fast', 'grok-4-1-fast-reasoning-latest']],
+  ['xai', 'grok-4-fast-reasoning', ['grok-4-fast', 'grok-4-fast-reasoning-latest', 'grok4fast']],
+  ['xai', 'grok-code-fast-1', ['grok-code-fast', 'grokcodefast']],
   ['openai', 'gpt-5.1', ['5.1']],
+  ['openai', 'gpt-5.1-codex', ['codex-5.1']],
+  ['openai', 'gpt-5.1-codex-mini', ['codex-mini']],
   ['openai', 'gpt-5.2', ['5.2']],
   ['anthropic', 'claude-3-5-haiku-20241022', ['claude-3.5-haiku', 'haiku-3.5']],
   ['anthropic', 'claude-3-5-sonnet-20241022', ['claude-3.5-sonnet', 'sonnet-3.5']],

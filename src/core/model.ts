@@ -59,6 +59,8 @@ export interface ModelInfo {
   input: readonly InputKind[];
   /** The efforts it takes, ours; empty when it does not reason or the vendor says nothing. */
   efforts: readonly Effort[];
+  /** The effort that the operator's models file names for calls that set none; absent: that of the tool. */
+  usualEffort?: Effort;
   /** Thinking budget in tokens for models that take one instead of an effort. */
   thinkingBudget?: { min: number; max: number };
   /** Whether it thinks before it answers. */

@@ -107,6 +107,17 @@ describe('dial in the product', () => {
       expect(vendor.violations).toEqual([]);
     }));
 
+  it('knows a deployment by the model whose dated release it names', () =>
+    withDial({ models: [{ id: 'o3-2025-04-16' }] }, {}, async ({ polylogue, vendor }) => {
+      for (const model of ['o3', 'o3-2025-04-16']) {
+        const reply = await polylogue.call('chat', { prompt: 'Hi', model, temperature: 0.5 });
+        expect(reply.metadata).toMatchObject({ model_used: 'o3-2025-04-16', provider_used: 'dial' });
+        const body = vendor.requests.findLast(({ dialect }) => dialect === 'chat')?.body;
+        expect(body).toMatchObject({ reasoning_effort: 'medium', max_completion_tokens: expect.any(Number) });
+      }
+      expect(vendor.violations).toEqual([]);
+    }));
+
   it('says that a window was assumed, and asks by name for what is not listed', () =>
     withDial({}, {}, async ({ polylogue, vendor }) => {
       const reply = await polylogue.call('chat', { prompt: 'Hi', model: 'dial:applications/b/my-app' });

@@ -67,8 +67,8 @@ export function createExplainer(
       useWebsearch: question.webSearch,
       ...(isNamed(question.model) && { model: question.model }),
     };
-    const effort = efforts[tool.name] ?? asking.effort;
-    const request = { category, needs: { vision: question.images > 0 }, effort, name: question.model, task };
+    const toolEffort = efforts[tool.name] ?? asking.effort;
+    const request = { category, needs: { vision: question.images > 0 }, toolEffort, name: question.model, task };
     const first = await explain(request);
     const facts = { tool: tool.name, category, estimatedTokens };
     const isOpen = first.plan?.unclear && question.askModel;
@@ -137,10 +137,11 @@ async function reasons(
 ): Promise<boolean> {
   const asking = askingMode(tool);
   if (!asking) return false;
-  const effort = efforts.find(each => each === args.thinking_mode) ?? own[tool.name] ?? asking.effort;
+  const effort = efforts.find(each => each === args.thinking_mode);
+  const toolEffort = own[tool.name] ?? asking.effort;
   const named = namesIn(args);
   for (const name of named.length > 0 ? named : [undefined]) {
-    const [first] = await candidates({ ...asking, needs: {}, effort, name });
+    const [first] = await candidates({ ...asking, needs: {}, effort, toolEffort, name });
     if (first?.model.reasoning && first.effort !== 'none') return true;
   }
   return false;

@@ -74,10 +74,12 @@ export function refuseIfNothingReadable(
   if (!aboutFiles && others === 0 && skipped.every(({ code }) => code === 'not_found')) return;
   const reasons = skipped.slice(0, 10).map(skip => `${skip.path}: ${skip.reason}`);
   const codes = skipped.map(({ code }) => code);
-  const field = files.length + fileIds.length === 0 ? 'images' : 'files';
   throw fileError(codes, `None of the named files can be read. ${reasons.join(' ')}`, {
     next: 'Name files inside the project (see PROJECT_ROOT or POLYLOGUE_ROOTS), or send the call without files.',
-    validationErrors: skipped.slice(0, 20).map(skip => ({ field, error: `${skip.code}: ${skip.path}` })),
+    validationErrors: skipped.slice(0, 20).map(({ code, path }) => {
+      const isImage = files.length + fileIds.length === 0 || images.some(image => image.startsWith(path));
+      return { field: isImage ? 'images' : 'files', error: `${code}: ${path}` };
+    }),
   });
 }
 

@@ -149,7 +149,8 @@ export async function routeCall(
   const request = {
     category: plan.category,
     needs: { vision: task.images > 0 },
-    effort: common.effort ?? services.efforts[tool.name] ?? plan.effort,
+    effort: common.effort,
+    toolEffort: services.efforts[tool.name] ?? plan.effort,
     allowFallback: common.allowFallback,
     promptTokens: task.estimatedTokens,
     left: await services.leftToSpend(call.reqId, { owner: call.request.principal.owner, thread: thread.id }),

@@ -1,7 +1,7 @@
 import type { ModelInfo } from '../../core/model.ts';
 import { assumed, type LiveModel, type ProviderDefinition, plainModel } from '../provider.ts';
 import { byPriority } from '../routing/eligible-models.ts';
-import { isChatId, makerOf, sameModel, undatedKey } from '../routing/names.ts';
+import { isChatId, isDated, makerOf, sameModel, undatedKey } from '../routing/names.ts';
 import { type Roster, strangerScore } from '../routing/roster.ts';
 import { type ConfiguredProvider, isListed, missingNames } from './connections.ts';
 import { atHand, revived } from './overlay.ts';
@@ -173,7 +173,7 @@ function served(models: readonly ModelInfo[], provider: string, live: readonly L
 
 function sameElsewhere(models: readonly ModelInfo[], id: string): ModelInfo | undefined {
   const like = models.filter(model => model.id === id || sameModel(model, { id }));
-  return byPriority(like)[0];
+  return byPriority(like.length > 0 ? like : models.filter(model => isDated(model, id)))[0];
 }
 
 /** A listed model of which little is known: like the one that was configured or its maker's, else careful guesses. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isRecord, recordsIn } from '../../core/json.ts';
 import { efforts, type InputKind, type ModelInfo } from '../../core/model.ts';
 import { assumed, plainModel } from '../provider.ts';
-import { sameModel } from '../routing/names.ts';
+import { isDated, sameModel } from '../routing/names.ts';
 import { strangerScore } from '../routing/roster.ts';
 
 /** What is written down, or served by a machine at hand, is there to be chosen. */
@@ -55,6 +55,12 @@ const entrySchema = () =>
 
 type Entry = z.infer<ReturnType<typeof entrySchema>>;
 
+/** Without what an entry leaves open, such as sizes of 0, and with a deployment under its one name. */
+function filled({ deployment_name: name, ...rest }: Record<string, unknown>): Record<string, unknown> {
+  const members = Object.entries({ ...rest, deployment: rest.deployment ?? name });
+  return Object.fromEntries(members.filter(([key, it]) => it != null && (it !== 0 || !/context|output/.test(key))));
+}
+
 /**
  * Lays the operator's own entries over the models of one provider: members that an entry has replace ours, unknown names
  * are added, an alias moves to the entry that claims it. `file` is the parsed file, `{ models: […] }` or the list alone.
@@ -75,7 +81,7 @@ export function overlay(models: readonly ModelInfo[], provider: string, file: un
   for (const [index, raw] of list.entries()) {
     if (onlyMarked && !isMarked(raw)) continue;
     const where = `Model ${index + 1} in the models file for ${provider}`;
-    const parsed = schema.safeParse(raw);
+    const parsed = schema.safeParse(isRecord(raw) ? filled(raw) : raw);
     const problem = parsed.success ? nameProblem(idOf(parsed.data), claimed) : firstIssue(parsed.error);
     if (!parsed.success || problem !== undefined) {
       warnings.push(`${where} was left out: ${problem}.`);
@@ -119,7 +125,7 @@ function usableAliases(
     if (alias === 'auto') return 'is not a model name';
     if (claimed.has(alias)) return `is taken by "${claimed.get(alias)}"`;
     const owner = models.find(({ id }) => id.toLowerCase() === alias);
-    const isOther = owner && alias !== name && !sameModel(owner, { id: name });
+    const isOther = owner && alias !== name && !sameModel(owner, { id: name }) && !isDated(owner, name);
     return isOther ? `is the id of a model of ${owner.provider}` : undefined;
   };
   // Also the name of its model, where no other has that for an alias.
@@ -159,6 +165,7 @@ function merge(base: ModelInfo, entry: Entry): ModelInfo {
     maxOutput: Math.min(entry.max_output_tokens ?? base.maxOutput, window),
     input: inputOf(base, entry),
     ...thinkingOf(base, entry, reasoning),
+    usualEffort: entry.default_reasoning_effort ?? base.usualEffort,
     reasoning,
     temperature: temperatureOf(base, entry),
     tools: entry.supports_function_calling ?? base.tools,
@@ -209,6 +216,7 @@ export const deploymentsIn = (files: readonly ModelsFile[]): string[] =>
   files
     .flatMap(listsOf)
     .flatMap(([provider, list]) => (provider === 'azure' ? recordsIn(isRecord(list) ? list.models : list) : []))
+    .map(filled)
     .flatMap(({ deployment, model_name: model }) =>
       typeof deployment === 'string' && /^[^,=]+$/.test(deployment) && typeof model === 'string'
         ? [`${deployment}=${model}`]

@@ -207,7 +207,7 @@ export function toOffer(eligible: EligibleModels, model: ModelInfo, effort: Effo
   const { request, pricing } = eligible;
   const { search, window = 0 } = request.plan?.needs ?? request.needs;
   const tokens = request.promptTokens ?? request.task?.estimatedTokens ?? window;
-  const settled = resolveEffort(model, effort);
+  const settled = resolveEffort(model, effort, request.toolEffort);
   const candidate: Candidate = { model, ...settled, reason: '' };
   const limits = { limit: autoLimit(eligible).usd, ...(search && { webSearch: searchRounds }) };
   return { model, settled, ...quote(candidate, tokens, pricing, limits) };

@@ -88,6 +88,10 @@ export function splitDate(words: readonly string[]): { words: string[]; date: st
 export const undatedKey = (id: string): string =>
   splitDate(nameWords(id.slice(id.lastIndexOf('/') + 1))).words.join('-');
 
+/** Whether an id names a release of this model by its day, as `o3-2025-04-16` does of `o3`. */
+export const isDated = (model: Identity, id: string): boolean =>
+  /\d/.test(undatedKey(id)) && undatedKey(id) === modelKey(ownId(model));
+
 /** How hard to think, as asked for. */
 export interface Ask {
   effort?: Effort;
@@ -157,8 +161,9 @@ export function resolveSuffix(model: ModelInfo, { suffix, ask }: Suffixed): Reso
   return model.efforts.includes(ask.effort) ? { effort: ask.effort } : dropped(takes(model));
 }
 
-/** Puts a call's general wish into what this model takes: the nearest effort, or a share of its budget, or nothing. */
-export function resolveEffort(model: ModelInfo, effort: Effort | undefined): ResolvedEffort {
+/** Puts a call's general wish, or what is usual, into what this model takes: the nearest effort, a share of its budget, or nothing. */
+export function resolveEffort(model: ModelInfo, wish: Effort | undefined, usual?: Effort): ResolvedEffort {
+  const effort = wish ?? model.usualEffort ?? usual;
   const thinkingBudget = effort && tokensFor(effort, model);
   return thinkingBudget === undefined ? { effort: closestEffort(effort, model.efforts) } : { thinkingBudget };
 }

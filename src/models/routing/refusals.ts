@@ -46,10 +46,12 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
 
 /** The model exists, but none of its rows may be used. */
 export function refusedError(eligible: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
-  const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
-  for (const { model, why } of refused) {
+  const twins = eligible.roster.models.filter(model => rows.some(row => sameModel(row, model)));
+  for (const model of [...rows, ...twins]) {
+    const why = eligible.refusal(model);
     if (isRestriction(why)) return restrictedError(eligible, name, model, why);
   }
+  const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
   if (!hasProvider(eligible)) return noProviderError(eligible);
   const gone = refused.find(({ why }) => why === 'retired');
   if (gone) return retiredError(eligible, name, gone.model);

@@ -13,7 +13,7 @@ import {
   shortened,
   toOffer,
 } from './eligible-models.ts';
-import { type ResolvedEffort, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
+import { isDated, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import * as refusals from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
 import type { ModelRequest, RosterProvider } from './roster.ts';
@@ -143,7 +143,8 @@ function servers(eligible: EligibleModels, rows: readonly ModelInfo[], scope?: R
   const named = byPriority(rows.filter(model => eligible.refusal(model) === undefined));
   if (scope && named.length === 0) return [];
   const twins = eligible.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
-  const all = [...named, ...byPriority(twins)];
+  const dated = (model: ModelInfo) => rows.some(row => isDated(row, model.id));
+  const all = [...named, ...byPriority(named.length + twins.length > 0 ? twins : eligible.open.filter(dated))];
   const [first] = all;
   // What was bound for this machine stays on it.
   if (!first || !eligible.provider(first.provider)?.local) return all;
@@ -341,10 +342,10 @@ function autoReason({ model, usd }: Offer, { category, needs, plan }: ModelReque
 }
 
 /** A suffix is taken at its word or dropped; a general wish is brought to the nearest the model takes. */
-const settleFor = (eligible: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined): ResolvedEffort =>
-  suffix ? resolveSuffix(model, suffix) : resolveEffort(model, eligible.request.effort);
+const settleFor = (eligible: EligibleModels, model: ModelInfo, suffix: Suffixed | undefined) =>
+  suffix ? resolveSuffix(model, suffix) : resolveEffort(model, eligible.request.effort, eligible.request.toolEffort);
 
-function candidate(model: ModelInfo, { effort, thinkingBudget }: ResolvedEffort, reason: string): Candidate {
+function candidate(model: ModelInfo, { effort, thinkingBudget }: Partial<Candidate>, reason: string): Candidate {
   return { model, effort, thinkingBudget, reason };
 }
 

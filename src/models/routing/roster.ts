@@ -42,6 +42,8 @@ export interface ModelRequest {
   before?: { model: string; tokens: number };
   /** From `thinking_mode`: the nearest that the model takes is used. A suffix of the name wins over it. */
   effort?: Effort;
+  /** Where nobody set one, and the operator's models file names none for the model. */
+  toolEffort?: Effort;
 }
 
 /** A provider as routing sees it. */

@@ -15,7 +15,7 @@ const noteBytes = 300;
 const leastBytes = 1_000;
 
 /** What a model needs of the metadata; the rest is for programs, and comes in `_meta`. */
-const shownFacts = ['tool_name', 'model_used', 'provider_used', 'model_corrected', 'replayed', 'warnings'];
+const shownFacts = 'tool_name model_used provider_used model_corrected replayed output_summarized warnings'.split(' ');
 
 /** Of the files, what did not reach the model as it is. */
 const shownFiles = ['outlined', 'summarised', 'skipped', 'masked'];

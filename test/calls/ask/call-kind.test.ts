@@ -9,7 +9,7 @@ const thinker = modelInfo({ id: 'thinker', reasoning: true, efforts: ['none', 'h
 const plain = modelInfo({ id: 'plain', reasoning: false });
 
 /** `plain` by name, and `thinker` otherwise; nobody else is known. */
-async function candidates({ name, effort }: ModelRequest) {
+async function candidates({ name, toolEffort, effort = toolEffort }: ModelRequest) {
   if (name === 'nobody') throw new Error('unknown');
   return [{ model: name === 'plain' ? plain : thinker, effort, reason: '' }];
 }

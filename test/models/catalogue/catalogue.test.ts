@@ -58,6 +58,19 @@ describe('the catalogue', () => {
     expect(models.filter(model => /guard|:batch|embedding/.test(model.id))).toEqual([]);
   });
 
+  it("knows the names that PAL's guides tell to send", () => {
+    const names = [
+      ...['gpt5.2', 'gpt5.2-pro', '5.1', 'codex-5.1', 'gpt5.1-codex', 'gpt5.1-codex-mini', 'codex-mini', 'gpt5-pro'],
+      ...['gpt5', 'gpt5-mini', 'gpt5-nano', 'gpt5-codex', 'mini', 'nano', 'codex', 'o3', 'o3mini', 'o3pro', 'o4mini'],
+      ...['gpt4.1', 'pro', 'gemini-pro', 'flash', 'flash2.5', 'flash-2.0', 'flashlite', 'grok', 'grok3', 'grok4'],
+      ...['grok-4-1-fast', 'grok-4.1-fast-reasoning', 'grok-4-1-fast-reasoning-latest', 'grok-4-1-fast-non-reasoning'],
+      ...['grok-4-fast', 'grok4fast', 'grok-4-fast-non-reasoning', 'grok-code-fast-1', 'grok-code-fast', 'grokfast'],
+      ...['local-llama', 'llama3.2', 'opus', 'sonnet', 'haiku', 'mistral'],
+    ];
+    const known = new Set(models.flatMap(({ id, aliases }) => [id, ...aliases]).map(nameKey));
+    expect(names.filter(name => !known.has(nameKey(name)))).toEqual([]);
+  });
+
   it('gives each alias, and each spelling of it, to one model', () => {
     const owners = new Map<string, string>();
     for (const model of models) {
@@ -159,6 +172,7 @@ describe("the operator's models file", () => {
       maxOutput: 4_000,
       input: ['text', 'image'],
       efforts: ['low', 'medium', 'high'],
+      usualEffort: 'medium',
       reasoning: true,
       temperature: 'none',
       tools: true,
@@ -183,7 +197,7 @@ describe("the operator's models file", () => {
   it.each([
     ['no name', { intelligence_score: 3 }, 'model_name'],
     ['a score out of range', { model_name: 'a', intelligence_score: 21 }, 'intelligence_score'],
-    ['a window of nothing', { model_name: 'a', context_window: 0 }, 'context_window'],
+    ['a window of less than nothing', { model_name: 'a', context_window: -1 }, 'context_window'],
     ['an unknown constraint', { model_name: 'a', temperature_constraint: 'cold' }, 'temperature_constraint'],
     ['the name of another entry', { model_name: 'my-llama' }, 'taken by an earlier entry'],
     ['the word auto', { model_name: 'auto' }, '"auto"'],
@@ -227,6 +241,8 @@ describe("the operator's models file", () => {
       [],
     ],
     ['openrouter', [{ model_name: 'x/y' }, { model_name: 'z', is_custom: true }], { 'x/y': [], z: [] }, []],
+    ['dial', [{ model_name: 'o3-2025-04-16', aliases: ['o3'] }], { 'o3-2025-04-16': ['o3'] }, []],
+    ['dial', [{ model_name: 'o3-2025-04-16', aliases: ['o1'] }], { 'o3-2025-04-16': [] }, [/"o1", which is the id/]],
     [
       'azure',
       [

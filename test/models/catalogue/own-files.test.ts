@@ -100,11 +100,42 @@ describe("the operator's files about models", () => {
     expect((await model('gpt-5.2'))?.score).toBeLessThanOrEqual(20);
   });
 
+  it('say how hard a model thinks where a call does not', async () => {
+    const file = list({ model_name: 'gpt-5.2', default_reasoning_effort: 'low' });
+    const { vendor, polylogue } = await start({ 'm.json': file }, project => ({
+      OPENAI_MODELS_CONFIG_PATH: project.path('m.json'),
+    }));
+    const effortOf = async (tool: string, args: object) => {
+      await polylogue.call(tool, { prompt: 'Hi', ...args });
+      return vendor.requests.at(-1)?.body;
+    };
+    const asked = (effort: string) => expect.objectContaining({ reasoning: expect.objectContaining({ effort }) });
+    expect(await effortOf('chat', { model: 'gpt-5.2' })).toEqual(asked('low'));
+    expect(await effortOf('chat', { model: 'gpt-5.1' })).toEqual(asked('medium'));
+    expect(await effortOf('chat', { model: 'gpt-5.2', thinking_mode: 'high' })).toEqual(asked('high'));
+    expect(
+      await effortOf('consensus', { models: [{ model: 'gpt-5.2' }, { model: 'gpt-5.2', stance: 'for' }] }),
+    ).toEqual(asked('low'));
+    expect(await effortOf('chat', { model: 'gpt-5.2:high' })).toEqual(asked('high'));
+  });
+
+  it('leave open what is null, and sizes of 0', async () => {
+    const open = { context_window: 0, max_output_tokens: 0, aliases: null, default_reasoning_effort: null };
+    const file = list({ model_name: 'gpt-5.2', ...open }, { model_name: 'new', ...open });
+    const { polylogue, model } = await start({ 'm.json': file }, project => ({
+      OPENAI_MODELS_CONFIG_PATH: project.path('m.json'),
+    }));
+    expect(polylogue.product.models.warnings).toEqual([]);
+    expect(await model('gpt-5.2')).toMatchObject({ window: 400_000, aliases: ['5.2', 'gpt5.2'] });
+    expect(await model('new')).toMatchObject({ window: 32_768, maxOutput: 8_192 });
+  });
+
   it('name deployments on Azure, which are asked by their own name and found by the one of the model', async () => {
     const file = list(
       { model_name: 'gpt-5.2', deployment: 'prod-52', aliases: ['work'] },
       { model_name: 'gpt-5.2', deployment: 'a,b=c' },
       { deployment: 'nameless' },
+      { model_name: 'gpt-5-nano', deployment_name: 'old-word', deployment: null },
     );
     const { polylogue } = await start({ 'azure.json': file }, project => ({
       ...{ AZURE_MODELS_CONFIG_PATH: project.path('azure.json'), AZURE_OPENAI_DEPLOYMENTS: 'mine=gpt-5-mini' },
@@ -116,7 +147,7 @@ describe("the operator's files about models", () => {
       expect(first?.model).toMatchObject({ provider: 'azure', id: 'prod-52', reasoning: true, window: 400_000 });
     }
     const azure = (await models.providers()).find(({ id }) => id === 'azure');
-    expect(azure?.models.map(({ id }) => id)).toEqual(['prod-52', 'mine']);
+    expect(azure?.models.map(({ id }) => id)).toEqual(['prod-52', 'old-word', 'mine']);
   });
 
   it('are left out whole when they cannot be read, and the server starts all the same', async () => {

@@ -22,6 +22,12 @@ describe('a list of models', () => {
     expect(refusalOf('evil/claude-opus-5', { ...only('openrouter'), policy }).class).toBe('restricted');
   });
 
+  it('is what stands against a model that only an aggregator has a key for', () => {
+    const place = { ...only('openrouter'), policy: { allowed: { openrouter: ['opus'] } } };
+    for (const name of ['o3', 'claude-sonnet-4-5']) expect(refusalOf(name, place).class).toBe('restricted');
+    expect(refusalOf('o3', { ...only('google'), policy: place.policy }).class).toBe('no_key');
+  });
+
   it.each([
     'openai/gpt-5:nitro:free',
     'openai/GPT-5:ONLINE',

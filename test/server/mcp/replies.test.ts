@@ -1,6 +1,7 @@
 import { Client, InMemoryTransport } from '@modelcontextprotocol/client';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createMcpServer } from '../../../src/server/mcp/mcp.ts';
+import { resultOf } from '../../../src/server/mcp/results.ts';
 import { realClock } from '../../support/clock.ts';
 import { type Document, type TestProduct, testProduct } from '../../support/product.ts';
 import { type TempProject, tempProject } from '../../support/temp-project.ts';
@@ -186,6 +187,14 @@ describe('a short answer', () => {
     expect(JSON.stringify(head.metadata.files.skipped)).toContain('no.ts');
     expect(head.status).toBe('continuation_available');
   });
+});
+
+it('a summary in the place of a CLI’s long answer is called one', async () => {
+  const metadata = { tool_name: 'clink', output_summarized: true, output_original_length: 21_000 };
+  const document = { status: 'success', content: 'In short.', metadata };
+  const reader = { client: undefined, keep: async () => undefined };
+  const { content } = await resultOf({ isError: false, document, text: '' }, reader);
+  expect(JSON.parse(content[0]?.text ?? '').metadata).toEqual({ tool_name: 'clink', output_summarized: true });
 });
 
 describe('an error', () => {

@@ -52,8 +52,8 @@ async function panelStep(run: PanelRun, sent: StepCall): Promise<Reply> {
 
 /** At the first step all names are looked up, so that two for one model are refused before the first is asked. */
 async function nextPanelist({ services, call, mode }: PanelRun, { models, images }: PanelProgress, at: number) {
-  const effort = call.common.effort ?? mode.effort;
-  const request = { category: mode.category, needs: { vision: images.length > 0 }, effort };
+  const asked = { effort: call.common.effort, toolEffort: mode.effort };
+  const request = { category: mode.category, needs: { vision: images.length > 0 }, ...asked };
   const [panelist] = await resolvePanelists(services, at === 0 ? models : models.slice(at, at + 1), request);
   if (!panelist) throw new TypeError('a step without a model');
   return { ...panelist, label: labelOf(at) };
@@ -229,15 +229,15 @@ async function choosePanelists({ services, call, mode }: PanelRun, asked: Single
   const { common, reqId, thread, signal } = call;
   const { owner, root } = call.request.principal;
   const { category } = mode;
-  const effort = common.effort ?? mode.effort;
+  const wish = { effort: common.effort, toolEffort: mode.effort };
   const left = await services.leftToSpend(reqId, { owner, thread: thread.id });
   const read = await fileTokens(services, files, { root, signal });
   const promptTokens = estimateTokens(services.preamble) + estimateTokens(proposal) + read;
-  const request = { category, needs: { vision: images.length > 0 }, effort, left, promptTokens };
+  const request = { category, needs: { vision: images.length > 0 }, ...wish, left, promptTokens };
   if (models) validatePanelists(models);
   const panelists = await (models ? resolvePanelists(services, models, request) : choosePanel(services, request));
   const wanted = { name, panelNamed: models !== undefined };
-  const synthesizer = await chooseSynthesizer(services, wanted, panelists, { category, needs: {}, effort, left });
+  const synthesizer = await chooseSynthesizer(services, wanted, panelists, { category, needs: {}, ...wish, left });
   return { panelists, synthesizer };
 }
 

@@ -128,7 +128,7 @@ export function expertDocument(
     ...document,
     status: compat ? 'calling_expert_analysis' : 'expert_analysis_complete',
     expert_analysis: expertAnalysis(mode, text),
-    next_steps: `Present both views. Check the expert’s points against the code before you act on them, the most severe first.${mode.expert?.after ? ` ${mode.expert.after}` : ''}`,
+    next_steps: `Present both views. Check the expert’s points against the code before you act on them, the most severe first.${mode.expert?.after && !special ? ` ${mode.expert.after}` : ''}`,
     important_considerations:
       'The expert saw only what it was sent. If you disagree with it, tell the user where and why.',
     ...mode.verdict?.(facts, text),

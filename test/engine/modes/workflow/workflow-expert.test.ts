@@ -76,6 +76,14 @@ describe('the images of a workflow', () => {
   });
 });
 
+it('an image that is not there is named under the field that it came in', async () => {
+  const gone = join(rig.root(), 'gone.png');
+  for (const images of [[gone], ['data:image/tiff;base64,AAAA']]) {
+    const { error } = await debug(1, 1, { relevant_files: ['/etc/hosts'], images });
+    expect(error.validation_errors.map(({ field }: { field: string }) => field)).toEqual(['relevant_files', 'images']);
+  }
+});
+
 describe('an expert', () => {
   it.each([
     ['with a question that failed', { relevant_files: ['a.ts'] }, 1],
@@ -150,6 +158,14 @@ describe('the reply to a last step', () => {
     expect(file_context.context_optimization).toMatch(/content of 1 files .* Others were .* left out: metadata\.files/);
     const whole = await debug(1, 1, { relevant_files: ['a.ts'] });
     expect(whole.file_context.context_optimization).not.toContain('left out');
+  });
+
+  it('sends nobody to fix what the expert found no bug in', async () => {
+    rig.answers('{"status": "no_bug_found", "summary": "It works."}', '{"status": "analysis_complete"}');
+    const { expert_analysis, next_steps } = await debug(1, 1, { findings: 'odd' });
+    expect(expert_analysis.status).toBe('no_bug_found');
+    expect(next_steps).not.toContain('fix');
+    expect((await debug(1, 1, { findings: 'odder' })).next_steps).toContain('minimal fix');
   });
 
   it('names directories among the files as they are called', async () => {
