@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { objectIn, readControlStatus, requestedInputs } from '../../../calls/reply.ts';
 import type { Step, StepFacts, WorkflowMode, WorkflowProgress } from '../../../calls/tool.ts';
-import { type JsonObject, jsonOf } from '../../../core/json.ts';
+import { isRecord, type JsonObject, jsonOf, parsedJson } from '../../../core/json.ts';
 import { cutMiddle } from '../../../core/text.ts';
 import type { Thread } from '../../../core/thread.ts';
 import { levelOf } from './step-progress.ts';
@@ -144,7 +144,8 @@ function afterSpecial({ status, object }: { status: string; object: Record<strin
 }
 
 function expertAnalysis(mode: WorkflowMode, text: string): JsonObject {
-  const object = mode.expert?.json ? objectIn(text) : undefined;
-  if (object) return jsonOf({ ...object, ...mode.expert?.fillIn?.(object) });
+  // Who was not asked for JSON may write some among prose, which would be lost.
+  const object = mode.expert?.json ? objectIn(text) : parsedJson(text.trim().replace(/^```(?:json)?\s+|\s+```$/g, ''));
+  if (isRecord(object)) return jsonOf({ ...object, ...mode.expert?.fillIn?.(object) });
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
 }

@@ -95,6 +95,16 @@ describe('a workflow', () => {
     expect(reply.complete_analysis.work_summary).toMatch(/finding 1[\s\S]*finding 2/);
   });
 
+  it.each([
+    ['JSON alone is read', '```json\n{"summary": "sound"}\n```', { summary: 'sound' }],
+    ['JSON among prose stays there', 'Send {"a": 1}.', { raw_analysis: 'Send {"a": 1}.' }],
+  ])('where an expert is asked for prose, %s', async (_name, answer, expected) => {
+    await start();
+    vendor.script({ answer });
+    const reply = await polylogue.call('analyze', step(1, 1, { relevant_files: ['a.ts'] }));
+    expect(reply.expert_analysis).toMatchObject(expected);
+  });
+
   it('reads the expert’s JSON, fenced or slightly broken', async () => {
     await start();
     vendor.script({ answer: 'Here it is:\n```json\n{"status": "analysis_complete", "summary": "off by one",}\n```' });
