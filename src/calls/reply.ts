@@ -2,7 +2,7 @@ import { jsonrepair } from 'jsonrepair';
 import { type AppError, asError, bugError, type ErrorCode, type ErrorKind, isAppError } from '../core/errors.ts';
 import type { JobReply } from '../core/job.ts';
 import { isRecord, type Json, type JsonObject, jsonOf, parsedJson, textsIn } from '../core/json.ts';
-import { textBetween } from '../core/text.ts';
+import { counted, textBetween } from '../core/text.ts';
 import type { AttemptRecord, Thread, ThreadTotals } from '../core/thread.ts';
 import type { ToolReply } from '../core/tool-host.ts';
 import { feeDocument, feeKinds, feeUnits, roundedUsd, type Usage } from '../core/usage.ts';
@@ -197,7 +197,7 @@ export function continuationOffer(thread: Thread, maxTurns: number, sentTurns: n
   const remaining = Math.max(1, maxTurns - sentTurns);
   return {
     continuation_id: thread.id,
-    note: `To continue, send this continuation_id with any tool and any model; about ${remaining} more turns until the conversation is summarized.`,
+    note: `To continue, send this continuation_id with any tool and any model; about ${counted(remaining, 'more turn')} until the conversation is summarized.`,
     remaining_turns: remaining,
     expires_at: new Date(thread.expiresAt).toISOString(),
   };

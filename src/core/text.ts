@@ -18,6 +18,9 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return near === undefined ? '' : `Did you mean "${near}"? `;
 }
 
+/** `1 turn`, `2 turns`. */
+export const counted = (count: number, one: string): string => `${count} ${one}${count === 1 ? '' : 's'}`;
+
 const plain = (name: string): string => name.toLowerCase().replace(/[^a-z0-9.]/g, '');
 
 /** Insertions, deletions, replacements and swaps of neighbours between two names; at most `limit + 1` is answered. */

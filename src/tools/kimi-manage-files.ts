@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type ActionContext, defineAction, type KeptDocument } from '../calls/tool.ts';
 import { missingError, unconfirmed } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
+import { counted } from '../core/text.ts';
 
 const operations = ['list', 'delete', 'cleanup_all', 'cleanup_orphaned', 'cleanup_expired'] as const;
 const day = 24 * 3_600;
@@ -29,9 +30,8 @@ export const kimiManageFiles = defineAction({
     if (operation === 'list') return listed(await context.uploads.list(), limit);
     const chosen = operation === 'delete' ? [id ?? unnamed()] : (await doomed(context, operation)).slice(0, limit);
     if (dryRun === true) return { status: 'success', dry_run: true, would_delete: chosen };
-    const count = chosen.length === 1 ? '1 file' : `${chosen.length} files`;
     if (chosen.length > 0 && confirm !== true)
-      throw unconfirmed(`${count} at Kimi`, '; dry_run: true shows what would go');
+      throw unconfirmed(`${counted(chosen.length, 'file')} at Kimi`, '; dry_run: true shows what would go');
     return removeAll(context, chosen);
   },
 });

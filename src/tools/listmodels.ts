@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { defineAction, type ProviderState } from '../calls/tool.ts';
 import { jsonOf, snakeCased } from '../core/json.ts';
 import type { ModelInfo } from '../core/model.ts';
+import { counted } from '../core/text.ts';
 
 export const listmodels = defineAction({
   name: 'listmodels',
@@ -20,7 +21,7 @@ export const listmodels = defineAction({
     return {
       status: 'success',
       content: [
-        `# ${count} models of ${configured.length} providers${filter && ` match "${filter}"`}`,
+        `# ${counted(count, 'model')} of ${counted(configured.length, 'provider')}${filter && ` match "${filter}"`}`,
         ...configured.map(section),
         filter !== '' && count === 0 ? 'Call listmodels without filter for all of them.' : '',
         filter === '' && others.length > 0

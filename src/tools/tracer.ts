@@ -3,6 +3,7 @@ import { inSteps, stepFields, wordsOf, workflowFields } from '../calls/fields.ts
 import { defineTool, type Evidence, type TracedProject } from '../calls/tool.ts';
 import { inputError } from '../core/errors.ts';
 import type { JsonObject } from '../core/json.ts';
+import { counted } from '../core/text.ts';
 
 const fields = {
   ...stepFields,
@@ -79,7 +80,7 @@ export const tracer = defineTool({
         document: {
           status: 'tracing_complete',
           tracing_complete: true,
-          trace_summary: `The ${mode} trace of "${target}" is complete after ${progress.lastStep} ${progress.lastStep === 1 ? 'step' : 'steps'}.`,
+          trace_summary: `The ${mode} trace of "${target}" is complete after ${counted(progress.lastStep, 'step')}.`,
           output: {
             instructions:
               'Present the trace to the user: the graph, completed and corrected by what you found in the source.',

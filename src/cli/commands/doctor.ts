@@ -1,6 +1,7 @@
 import { withValues } from '../../app/settings.ts';
 import { homeProblem } from '../../config/home.ts';
 import type { JsonObject } from '../../core/json.ts';
+import { counted } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import { checks, type Finding } from '../doctor/doctor-checks.ts';
@@ -44,7 +45,6 @@ function print({ out }: CommandContext, findings: readonly Finding[], broken: nu
     if (next) out.line(`      ${' '.repeat(width)}  → ${next}`);
   }
   out.line('');
-  const problems = broken === 1 ? '1 problem' : `${broken} problems`;
   if (broken === 0) out.line('Everything works.');
-  else out.line(`${problems} found. Apply the fixes marked →, then run "polylogue doctor" again.`);
+  else out.line(`${counted(broken, 'problem')} found. Apply the fixes marked →, then run "polylogue doctor" again.`);
 }

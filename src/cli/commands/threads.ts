@@ -1,6 +1,7 @@
 import { stat, writeFile } from 'node:fs/promises';
 import { inputError } from '../../core/errors.ts';
 import { type JsonObject, recordsIn } from '../../core/json.ts';
+import { counted } from '../../core/text.ts';
 import { type CommandContext, defineCommand, flag, isOn, noneOf, numberFlag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import type { Output } from '../command/output.ts';
@@ -105,7 +106,7 @@ function argumentsOf({ args, flags }: CommandContext) {
 function showHeads(out: Output, what: string, heads: readonly Record<string, unknown>[]): void {
   if (heads.length === 0) out.line(`No ${what} in this project. Add --everywhere to search all projects.`);
   for (const head of heads) {
-    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${head.turns === 1 ? '1 turn' : `${String(head.turns)} turns`}  ${String(head.tool)}${costText(head, '  ')}`;
+    const facts = `${String(head.updated_at).slice(0, 16).replace('T', ' ')}  ${counted(Number(head.turns), 'turn')}  ${String(head.tool)}${costText(head, '  ')}`;
     out.line(out.style('cyan', String(head.continuation_id)), '  ', out.style('dim', facts));
     out.line(`  ${String(head.snippet ?? head.title)}`);
   }

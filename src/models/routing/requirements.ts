@@ -1,4 +1,5 @@
 import type { ModelInfo } from '../../core/model.ts';
+import { counted } from '../../core/text.ts';
 import { freshnessOf } from './freshness.ts';
 
 /** A file's name without the range that may follow it, in lower case. */
@@ -134,7 +135,7 @@ const rules: readonly { class: RouteClass; fires(facts: Facts): string | undefin
   {
     class: 'vision',
     fires({ request: { images }, pictures, affinity }) {
-      if (images > 0) return `${images} image${images === 1 ? '' : 's'}`;
+      if (images > 0) return counted(images, 'image');
       return pictures.length > 0 && affinity !== 'documents' ? `${pictures[0]} is a picture` : undefined;
     },
   },
