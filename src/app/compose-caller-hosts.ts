@@ -32,7 +32,9 @@ async function placeOf(shared: SharedParts, caller: CallerPlace, productRoot: st
   const { config, files, fileContext } = shared;
   const { permissions, declared, listed, free } = caller;
   const own = permissions.roots;
-  const within = await ownRoots(shared, permissions);
+  // The directories of his token that are there.
+  const located = await Promise.all((own ?? []).map(path => files.sandbox.locate(path)));
+  const within = located.flatMap(found => (isSkip(found) || found.kind !== 'directory' ? [] : [found.path]));
   const sandbox = own ? open(within) : files.sandbox;
   const mayBeAnywhere = free && !own && !config.values.app.roots?.length;
   const roots = listed ? await rootsOfList(listed, fileContext, mayBeAnywhere ? {} : { within: sandbox }, warn) : [];
@@ -60,12 +62,6 @@ async function rootsOfList(
   const { roots, refused } = await listedRoots(listed, { home, isWindows: platform === 'win32', ...bounds });
   for (const { address, why } of refused) warn(`The client lists ${printablePath(address)} as a root: ${why}.`);
   return roots;
-}
-
-/** The directories of a token that are there. */
-async function ownRoots({ files }: SharedParts, { roots = [] }: Permissions): Promise<string[]> {
-  const located = await Promise.all(roots.map(path => files.sandbox.locate(path)));
-  return located.flatMap(found => (isSkip(found) || found.kind !== 'directory' ? [] : [found.path]));
 }
 
 const open = (roots: readonly string[]) => createSandbox({ roots, allowSecrets: false });

@@ -1,5 +1,5 @@
 import { exposurePolicy, storePlace, traceSettings } from '../config/derived-settings.ts';
-import { homeProblem } from '../config/home.ts';
+import { homeProblem, type MachineEnvironment } from '../config/home.ts';
 import type { Clock, Random } from '../core/ports.ts';
 import { version } from '../core/version.ts';
 import { offerOf, selectTools } from '../engine/offer.ts';
@@ -51,10 +51,7 @@ async function composeTelemetry(config: AppConfig, { clock, random, writeError }
 }
 
 /** What only the outermost layer may touch, handed down. */
-export interface ProcessEnvironment {
-  cwd: string;
-  homeDir: string;
-  platform: string;
+export interface ProcessEnvironment extends MachineEnvironment {
   nodeVersion: string;
   clock: Clock;
   random: Random;

@@ -66,9 +66,13 @@ export async function loadAppConfig(sources: Omit<ConfigSources<typeof tables>, 
 function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Extensions): void {
   const { app, ...known } = tables;
   const nameOf = ({ name }: { name: string }) => name;
-  const idOf = ({ id }: { id: string }) => id;
   refuse('tool', toolForm, extraTools.map(nameOf), offered.map(nameOf));
-  refuse('provider', idForm, providers.map(idOf), ['app', ...Object.keys(known)]);
+  refuse(
+    'provider',
+    idForm,
+    providers.map(({ id }) => id),
+    ['app', ...Object.keys(known)],
+  );
   refuse('store', idForm, stores.map(nameOf), app.store.choices);
 }
 

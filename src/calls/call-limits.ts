@@ -113,7 +113,10 @@ export function createRateLimits(limits: ReadonlyMap<string, number>, state: Sha
     if (!rateLimited || limit === undefined) return;
     const now = clock.storeTime();
     let waitMs = 0;
-    await state.change(keyOf(name, principal), windowMs, before => {
+    // Clients name themselves as they like.
+    const { owner, client = '' } = principal;
+    const key = `rate/${name}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;
+    await state.change(key, windowMs, before => {
       const times: unknown[] = Array.isArray(before?.at) ? before.at : [];
       const at = times.filter(time => typeof time === 'number').filter(time => Math.abs(now - time) < windowMs);
       const [oldest = now] = at.slice(-limit);
@@ -130,7 +133,3 @@ export function createRateLimits(limits: ReadonlyMap<string, number>, state: Sha
       });
   };
 }
-
-/** Clients name themselves as they like. */
-const keyOf = (tool: string, { owner, client = '' }: ToolRequest['principal']): string =>
-  `rate/${tool}/${hash('sha256', JSON.stringify([owner, client])).slice(0, 32)}`;

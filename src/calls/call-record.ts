@@ -9,6 +9,8 @@ import type { CliOptions, ModelAnswer, WebSearch } from '../models/ask-model.ts'
 import type { Category } from '../models/routing/roster.ts';
 import type { ThreadChange } from '../storage/store.ts';
 import type { Budget } from '../threads/compaction.ts';
+import type { Threads } from '../threads/threads.ts';
+import type { Sandbox } from '../workspace/sandbox.ts';
 import type { CommonArguments } from './arguments.ts';
 import type { EvidencePiece, ToolDefinition } from './tool.ts';
 
@@ -34,6 +36,19 @@ export interface ParsedCall {
   args: Record<string, unknown>;
   common: CommonArguments;
   warnings: string[];
+}
+
+/** What a call is compared with that came before, and what its caller may see. */
+export interface CallWorld {
+  threads: Threads;
+  sandbox: Sandbox;
+  /** Home directory, for `~` in paths. */
+  home: string;
+  maxFileBytes: number;
+  /** Turns that may stand in a prompt. */
+  maxTurns: number;
+  /** The most tokens of one reply. */
+  replyTokens: number;
 }
 
 export interface ThreadedCall extends ParsedCall {

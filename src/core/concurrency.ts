@@ -1,4 +1,4 @@
-import { abortError, throwIfAborted } from './errors.ts';
+import { abortError, storageError, throwIfAborted } from './errors.ts';
 import type { Clock } from './ports.ts';
 
 /** Runs over all items, at most `limit` at a time; results are in the order of the items. The first failure or an abort ends it. */
@@ -69,7 +69,7 @@ export function createQueue() {
 }
 
 /** The promise, unless the signal comes first; then it rejects at once for that, whether and however the promise reacts. */
-export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
+export async function orAbort<T>(promise: PromiseLike<T>, signal: AbortSignal | undefined): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const forget = onAbort(signal, () => reject(abortError(signal)));
   try {
@@ -131,21 +131,51 @@ export async function withDeadline<Result>(
   }
 }
 
-/** Does `work`, which never rejects, again and again, each time `ms` after it was done; the result stops that. */
-export function every(clock: Pick<Clock, 'after'>, ms: number, work: () => unknown): () => void {
-  let isOver = false;
-  let stop = () => {};
-  const wait = () => {
-    stop = clock.after(ms, async () => {
-      await work();
-      if (!isOver) wait();
-    });
-  };
-  wait();
+/** Does `work`, which may not fail, each `ms` after it was done, until the result is called; the first time after `firstMs`. */
+export function every(clock: Pick<Clock, 'after'>, ms: number, work: () => unknown, firstMs = ms): () => void {
+  let stop: (() => void) | undefined = clock.after(firstMs, run);
+  async function run(): Promise<void> {
+    await work();
+    stop &&= clock.after(ms, run);
+  }
   return () => {
-    isOver = true;
-    stop();
+    stop?.();
+    stop = undefined;
   };
+}
+
+const maxTries = 200;
+
+/**
+ * Makes a change anew as long as it answers undefined, since somebody came between. Each try that fails is a success of another
+ * process: so many in a row mean that something is wrong.
+ */
+export async function uncontended<Result>(what: string, change: () => Promise<Result | undefined>): Promise<Result> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const result = await change();
+    if (result !== undefined) return result;
+  }
+  throw storageError('unavailable', `${what} is changed by others without a pause.`, {
+    retryable: true,
+    next: 'Try again.',
+  });
+}
+
+/** Makes a change of a database of SQLite that is whole or did not happen. */
+export function wholeChange<Result>(
+  db: { exec(sql: string): void; readonly isTransaction: boolean },
+  change: () => Result,
+): Result {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    const result = change();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    // SQLite has ended it already where the disk failed.
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
 }
 
 /** After a piece the next words are gathered for so many milliseconds, or until they are so many characters. */

@@ -1,8 +1,9 @@
 import type { ModelActions } from '../calls/action-context.ts';
+import type { CallWorld } from '../calls/call-record.ts';
 import type { IdempotentCalls } from '../calls/durable/idempotent-calls.ts';
 import type { Jobs } from '../calls/durable/jobs.ts';
 import { abortOnDisconnect, type DetachOptions, detachLong } from '../calls/durable/long-calls.ts';
-import { type CallWorld, idempotencyTraits } from '../calls/durable/operation-log.ts';
+import { idempotencyTraits } from '../calls/durable/operation-log.ts';
 import { renderReply } from '../calls/format-reply.ts';
 import { every } from '../core/concurrency.ts';
 import { isAppError, warnFrom } from '../core/errors.ts';

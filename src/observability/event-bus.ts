@@ -32,30 +32,26 @@ export function createWriteQueue<Item>({ name, write, maxWaiting, sizeOf, gather
   let awaited = 0;
   let hurry = () => {};
 
-  const gathered = ({ clock, ms }: NonNullable<typeof gather>): Promise<void> => {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    hurry = resolve;
-    return promise.finally(clock.after(ms, resolve));
-  };
-  const writeBatch = async (batch: readonly Item[]): Promise<void> => {
-    try {
-      // What had nothing to do has not shown that it works again.
-      if ((await write(batch)) !== false) failing = false;
-    } catch (error) {
-      // Observing goes on without this batch: no call may fail because of it.
-      if (!failing) onError(name, error);
-      failing = true;
-    }
-  };
   const drain = async (): Promise<void> => {
     // Once the work that is observed waits for something: nobody's answer comes later because it is told of.
     await setImmediate();
     while (waiting.length > 0) {
-      if (gather && awaited === 0) await gathered(gather);
+      if (gather && awaited === 0) {
+        const { promise, resolve } = Promise.withResolvers<void>();
+        hurry = resolve;
+        await promise.finally(gather.clock.after(gather.ms, resolve));
+      }
       const batch = waiting;
       waiting = [];
       size = 0;
-      await writeBatch(batch);
+      try {
+        // What had nothing to do has not shown that it works again.
+        if ((await write(batch)) !== false) failing = false;
+      } catch (error) {
+        // Observing goes on without this batch: no call may fail because of it.
+        if (!failing) onError(name, error);
+        failing = true;
+      }
     }
     running = undefined;
     if (dropped > 0) onError(name, new Error(`${dropped} records were left out: writing was too slow`));

@@ -47,13 +47,11 @@ export function createLiveCallsSink(limits = defaultLimits): Sink & { calls: Wat
     size += by;
   }
 
-  const isTooMuch = () => followed.size > limits.calls || size > limits.characters;
-
   /** The oldest that ended first. Calls that never said that they ended must not fill the memory either. */
   function forget(): void {
     for (const alsoRunning of [false, true]) {
       for (const call of followed.values()) {
-        if (!isTooMuch()) return;
+        if (followed.size <= limits.calls && size <= limits.characters) return;
         if ((alsoRunning || call.endedAt !== undefined) && followed.delete(call.reqId)) size -= call.size;
       }
     }

@@ -104,12 +104,10 @@ export function findKeyLines(text: string, runs: readonly Run[]): Span[] {
 /** Without what escapes a line end before it, and the mark of a patch. */
 function pieceOf(text: string, { start, end }: Run): Run {
   const isEscaped = text.charAt(start - 1) === '\\' && /[nrt]/.test(text.charAt(start));
-  const isMarked = text.charAt(start) === '+' && !widths.has(end - start) && beginsLine(text, start);
+  const before = text.slice(Math.max(0, start - 1), start);
+  const isMarked = text.charAt(start) === '+' && !widths.has(end - start) && /(?:^|[\n+\-\s:|│])$/.test(before);
   return { start: isEscaped || isMarked ? start + 1 : start, end };
 }
-
-const beginsLine = (text: string, at: number): boolean =>
-  /(?:^|[\n+\-\s:|│])$/.test(text.slice(Math.max(0, at - 1), at));
 
 function fills(text: string, { start, end }: Run): boolean {
   const before = text.slice(Math.max(0, start - 320), start);

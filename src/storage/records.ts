@@ -64,14 +64,6 @@ export function refuseExisting(id: ThreadId): never {
   });
 }
 
-/** Each try that fails is a success of another process: so many in a row mean that something is wrong. */
-export function refuseContended(what: string): never {
-  throw storageError('unavailable', `${what} is changed by others without a pause.`, {
-    retryable: true,
-    next: 'Try again.',
-  });
-}
-
 export const closedStore = (): Error =>
   storageError('unavailable', 'The store of the threads is closed.', {
     next: 'Start the program again: a closed store is not opened a second time.',

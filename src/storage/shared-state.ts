@@ -1,11 +1,10 @@
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { mkdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { createQueue, remember } from '../core/concurrency.ts';
+import { createQueue, remember, uncontended } from '../core/concurrency.ts';
 import type { JsonObject } from '../core/json.ts';
 import type { Clock, KeptText, Random, SharedState } from '../core/ports.ts';
 import { dayMs, dayOf, type SpendLedger } from '../core/usage.ts';
-import { refuseContended } from './records.ts';
 import type { Lookup, Store } from './store.ts';
 
 /** Nothing that is kept here comes near it; a file that does is not ours. */
@@ -36,8 +35,6 @@ export const createKeptText = (file: string, random: Random): KeptText => ({
   },
 });
 
-const maxTries = 200;
-
 /** State of all processes on a store, or of this one: reads see the last change, and a change needs the value it was made from. */
 export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFact'>, clock: Clock): SharedState {
   // Changes of one process to one key wait here instead of making each other try again.
@@ -48,18 +45,17 @@ export function createStoredState(store: Pick<Store, 'fact' | 'facts' | 'swapFac
     async list(prefix) {
       return new Map([...(await store.facts(prefix, clock.storeTime()))].map(([key, { value }]) => [key, value]));
     },
-    change: (key, ttlMs, change) =>
-      queue.run(key, async () => {
-        for (let tries = 0; tries < maxTries; tries++) {
-          const now = clock.storeTime();
-          const before = await store.fact(key, now);
-          const value = change(before && structuredClone(before.value));
-          if (value === undefined && before === undefined) return undefined;
-          const swap = { key, version: before?.version ?? 0, value, expiresAt: now + ttlMs, now };
-          if (await store.swapFact(swap)) return value;
-        }
-        refuseContended(`The shared value ${key}`);
-      }),
+    async change(key, ttlMs, change) {
+      const tried = async () => {
+        const now = clock.storeTime();
+        const before = await store.fact(key, now);
+        const value = change(before && structuredClone(before.value));
+        if (value === undefined && before === undefined) return { value };
+        const swap = { key, version: before?.version ?? 0, value, expiresAt: now + ttlMs, now };
+        return (await store.swapFact(swap)) ? { value } : undefined;
+      };
+      return (await queue.run(key, () => uncontended(`The shared value ${key}`, tried))).value;
+    },
   };
 }
 

@@ -1,9 +1,9 @@
-import { withTimeout } from '../core/concurrency.ts';
+import { every, withTimeout } from '../core/concurrency.ts';
 import { type AppError, inputError, isAppError, warnFrom } from '../core/errors.ts';
 import { type ExchangeId, exchangeId, isThreadId, normalizeId, type ThreadId, threadId } from '../core/ids.ts';
 import type { Clock, Emit, Random } from '../core/ports.ts';
 import { safeCut } from '../core/text.ts';
-import type { Compaction, ExchangeEnd, StoredTurn, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
+import type { ExchangeEnd, Thread, ThreadHead, Turn, WorkflowState } from '../core/thread.ts';
 import type { Lookup, Store, ThreadChange } from '../storage/store.ts';
 import { createThreadLocks, type LeaseOptions, type WithThreadLock } from './locks.ts';
 
@@ -83,15 +83,14 @@ async function ancestry(store: Store, thread: Thread): Promise<Pick<Thread, 'tur
     // A fork may begin before the point where its own original was forked off.
     upTo = Math.min(upTo, seq);
     const shared = original.turns.filter(turn => turn.seq <= upTo);
-    chain.unshift({ turns: shared, compactions: original.compactions.filter(madeBy(shared)) });
+    const last = shared.at(-1);
+    // Its prompts begin as those did that led to the fork point: with the summary that stood in them, not with a later one.
+    const compactions = original.compactions.filter(
+      ({ upToSeq, createdAt }) => last !== undefined && upToSeq < last.seq && createdAt <= last.timestamp,
+    );
+    chain.unshift({ turns: shared, compactions });
   }
   return chain;
-}
-
-/** A fork's prompts begin as those did that led to the fork point: with the summary that stood in them, not with a later one. */
-function madeBy(turns: readonly StoredTurn[]): (compaction: Compaction) => boolean {
-  const last = turns.at(-1);
-  return ({ upToSeq, createdAt }) => last !== undefined && upToSeq < last.seq && createdAt <= last.timestamp;
 }
 
 function ownedOrRefuse<Head extends ThreadHead>(found: Lookup<Head>, id: ThreadId, owner: string): Head {
@@ -194,21 +193,16 @@ export type Threads = ReturnType<typeof createThreads>;
 
 /** Takes what expired out of the store, once a day until it is closed, and never in anybody's way. */
 function createPruning(store: Store, clock: Clock, emit: Emit) {
+  const prune = () => store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
   let stop: (() => void) | undefined;
-  let isClosed = false;
-  function pruneIn(ms: number): void {
-    if (isClosed) return;
-    stop = clock.after(ms, async () => {
-      await store.prune(clock.now()).catch(warnFrom(emit, 'prune'));
-      pruneIn(everyMs);
-    });
-  }
   return {
     /** Called with each write: a process that never writes leaves the store as it is. */
-    begin: () => stop ?? pruneIn(firstAfterMs),
-    close() {
-      isClosed = true;
+    begin(): void {
+      stop ??= every(clock, everyMs, prune, firstAfterMs);
+    },
+    close(): void {
       stop?.();
+      stop = () => {};
     },
   };
 }

@@ -95,12 +95,10 @@ function decide(levels: readonly Level[], path: string, directory: boolean): boo
 
 function pathBelow(level: Level, path: string, directory: boolean): string {
   const start = level.directory.endsWith(sep) ? level.directory.length : level.directory.length + 1;
-  const way = path.slice(start).replaceAll(sep, '/');
-  return asBytes(directory ? `${way}/` : way);
+  const way = `${path.slice(start).replaceAll(sep, '/')}${directory ? '/' : ''}`;
+  // git matches bytes, so `?` is half an umlaut: each byte becomes one character, in patterns and paths alike.
+  return isAscii.test(way) ? way : Buffer.from(way, 'utf8').toString('latin1');
 }
-
-/** git matches bytes, so `?` is half an umlaut: each byte becomes one character, in patterns and paths alike. */
-const asBytes = (text: string): string => (isAscii.test(text) ? text : Buffer.from(text, 'utf8').toString('latin1'));
 
 const isAscii = /^[\0-\x7f]*$/;
 

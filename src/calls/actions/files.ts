@@ -15,6 +15,7 @@ import type { Sandbox } from '../../workspace/sandbox.ts';
 import { checkTarget, makeFolders, writeInside } from '../../workspace/write-file.ts';
 import type { TransferActions, UploadActions, UploadOutcome } from '../action-context.ts';
 import { fileError } from '../call-limits.ts';
+import type { CallWorld } from '../call-record.ts';
 
 export interface ReportedCall {
   reqId: string;
@@ -45,15 +46,11 @@ export const createFileReporter = (emit: Emit, call: ReportedCall) => ({
 });
 
 /** What actions do with files is made of this. */
-export interface FileParts {
+export interface FileParts extends Pick<CallWorld, 'sandbox' | 'home' | 'replyTokens'> {
   transfer: Transfer;
   documents?: DocumentLibrary;
-  sandbox: Sandbox;
   mask: Mask;
   random: Random;
-  /** For `~` in paths. */
-  home: string;
-  replyTokens: number;
   maxNamedFiles: number;
 }
 

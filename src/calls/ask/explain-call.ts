@@ -15,13 +15,8 @@ import { fileTokens, isNamed } from './route-call.ts';
 import type { CallServices } from './services.ts';
 
 /** A call that is only thought of. */
-export interface RouteQuestion {
-  tool: string;
+export interface RouteQuestion extends Pick<TaskProfile, 'tool' | 'files' | 'images' | 'model'> {
   prompt: string;
-  /** Files and directories; relative ones start at the root. */
-  files: readonly string[];
-  images: number;
-  model?: string;
   webSearch?: boolean;
   /** A small model may be asked where the rules leave the question open. */
   askModel: boolean;

@@ -138,13 +138,10 @@ export function fitEvidence(pieces: readonly EvidencePiece[], tokens: number): {
   for (const piece of large) show(piece, beginning(piece.name, piece.text, left));
   const leftOut = large.map(({ name }) => name);
   const shown = named.map(piece => piece.shown).filter(Boolean);
-  if (leftOut.length > 0) shown.push(`Left out or cut because it does not fit: ${listOf(leftOut)}`);
+  const names = safeCut(leftOut.slice(0, listed).join(', '), listChars);
+  const more = leftOut.length > listed ? ` and ${leftOut.length - listed} more` : '';
+  if (leftOut.length > 0) shown.push(`Left out or cut because it does not fit: ${names}${more}`);
   return { text: shown.join('\n\n'), leftOut };
-}
-
-function listOf(names: readonly string[]): string {
-  const list = safeCut(names.slice(0, listed).join(', '), listChars);
-  return names.length > listed ? `${list} and ${names.length - listed} more` : list;
 }
 
 /** No line within can look like a mark of ours. */

@@ -8,15 +8,13 @@ import type { ModelRequest } from '../../models/routing/roster.ts';
 import type { Meter } from '../../models/spend-meter.ts';
 import type { DocumentLibrary } from '../../models/vendor-services.ts';
 import type { Store } from '../../storage/store.ts';
-import type { Threads } from '../../threads/threads.ts';
-import type { Sandbox } from '../../workspace/sandbox.ts';
 import type { SearchIndexes } from '../../workspace/search-index/search-index.ts';
 import type { WorkPool } from '../../workspace/workers/worker-pool.ts';
+import type { CallWorld } from '../call-record.ts';
 import type { FileShortener } from './shorten-files.ts';
 
 /** What a call needs of the product. `composeEngine` makes one for all callers with the same permissions. */
-export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
-  threads: Threads;
+export interface CallServices extends CallWorld, Pick<Meter, 'reserve' | 'attempts'> {
   /** Asks a model within the limits on cost, and records what was spent. */
   askModel: AskModel;
   route(request: ModelRequest): Promise<Resolution>;
@@ -29,9 +27,7 @@ export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   runsHere(providerId: string): boolean;
   /** By tool: the effort of its model when the call names none; absent: the tool's own. */
   efforts: Readonly<Record<string, Effort>>;
-  replyTokens: number;
   store: Store;
-  sandbox: Sandbox;
   /** Worker threads for CPU-bound work. */
   pool: WorkPool;
   fileShortener: FileShortener;
@@ -47,11 +43,7 @@ export interface CallServices extends Pick<Meter, 'reserve' | 'attempts'> {
   countPrompt?: ModelService['countPrompt'];
   /** Name of the model that summarizes long threads; `auto`: a cheap one of the provider that is asked; absent: none. */
   compactionModel?: string;
-  /** Home directory, for `~` in paths. */
-  home: string;
   preamble: string;
-  maxTurns: number;
-  maxFileBytes: number;
   maxNamedFiles: number;
 }
 

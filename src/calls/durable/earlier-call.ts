@@ -11,11 +11,12 @@ import { promptFiles } from '../../threads/transcript.ts';
 import { checkFile } from '../../workspace/read-file.ts';
 import type { Sandbox } from '../../workspace/sandbox.ts';
 import { walkDirectory } from '../../workspace/walk.ts';
+import type { CallWorld } from '../call-record.ts';
 import { truncateAnswer } from '../format-reply.ts';
 import { continuationOffer, errorReply, successReply } from '../reply.ts';
 import type { Jobs } from './jobs.ts';
 import type { Execution } from './long-calls.ts';
-import type { CallFingerprint, CallOperation, CallWorld, OperationLog } from './operation-log.ts';
+import type { CallFingerprint, CallOperation, OperationLog } from './operation-log.ts';
 import { isForgotten, replayedReply } from './operation-log.ts';
 import type { ProcessLease } from './process-lease.ts';
 

@@ -3,6 +3,7 @@ import { abortError, warnFrom } from '../../core/errors.ts';
 import type { Sha256 } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
 import type { ToolHost, ToolReply, ToolRequest } from '../../core/tool-host.ts';
+import type { CallWorld } from '../call-record.ts';
 import { type ReplyFormat, renderReply } from '../format-reply.ts';
 import { errorReply } from '../reply.ts';
 import type { EarlierCall } from './earlier-call.ts';
@@ -12,7 +13,6 @@ import { abortOnDisconnect, type DetachOptions, detachLong, Execution } from './
 import {
   type CallFingerprint,
   type CallOperation,
-  type CallWorld,
   createOperationLog,
   endedOperation,
   fingerprintCall,
@@ -111,9 +111,7 @@ export class IdempotentCalls {
     if (!fingerprint) return plainly();
     if (traits.looks) fingerprint.folders.push(request.principal.root);
     const asked = { ...sent, fingerprint };
-    let begun: Begun | undefined;
-    const leave = await this.#order.enter(fingerprint.key);
-    try {
+    const decide = async (): Promise<Begun | undefined> => {
       const seen = await this.#settled(fingerprint);
       if (fingerprint.named && seen.calls.some(({ same }) => same !== fingerprint.same))
         return { reply: this.#rendered(this.#failed(request, refuseUsedKey())) };
@@ -122,14 +120,13 @@ export class IdempotentCalls {
       if (earlier?.state === 'elsewhere') return { reply: this.#wait(earlier.call, asked) };
       const again = earlier && (await this.#again(earlier, asked));
       if (again) return { reply: again };
-      begun = await this.#begin(asked, seen);
-    } catch (error) {
+      return this.#begin(asked, seen);
+    };
+    const begun = await this.#order.run(fingerprint.key, decide).catch(error => {
       // Nothing can be known of earlier calls now; whether this one can do without the store it finds out by itself.
       this.#warn(error);
       return plainly();
-    } finally {
-      leave();
-    }
+    });
     return begun ?? { reply: this.call(request, signal, traits, executor) };
   }
 
@@ -316,8 +313,8 @@ export class IdempotentCalls {
   }
 
   /** The log is there to save money: a call is worth more than its record. */
-  #noted(change: Promise<void>): Promise<void> {
-    const noted: Promise<void> = change.catch(this.#warn).finally(() => this.#notes.delete(noted));
+  #noted(change: Promise<unknown>): Promise<void> {
+    const noted: Promise<void> = change.then(() => undefined, this.#warn).finally(() => this.#notes.delete(noted));
     this.#notes.add(noted);
     return noted;
   }

@@ -1,5 +1,5 @@
-import { onAbort, withTimeout } from '../../core/concurrency.ts';
-import { abortError, cancelledError, isAppError, throwIfAborted, warnFrom } from '../../core/errors.ts';
+import { onAbort, orAbort, withTimeout } from '../../core/concurrency.ts';
+import { cancelledError, isAppError, throwIfAborted, warnFrom } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { Job } from '../../core/job.ts';
 import type { Clock, Emit } from '../../core/ports.ts';
@@ -14,13 +14,9 @@ function createQuestions() {
     /** Resolves with the caller's answer; rejects when the work is ended before. */
     async ask(question: UserQuestion, signal: AbortSignal): Promise<UserAnswer> {
       throwIfAborted(signal);
-      const { promise, resolve, reject } = Promise.withResolvers<UserAnswer>();
+      const { promise, resolve } = Promise.withResolvers<UserAnswer>();
       open.set(question.key, { question, resolve });
-      const forget = onAbort(signal, () => {
-        open.delete(question.key);
-        reject(abortError(signal));
-      });
-      return promise.finally(forget);
+      return orAbort(promise, signal).finally(() => open.delete(question.key));
     },
     pending: (): readonly UserQuestion[] => [...open.values()].map(({ question }) => question),
     answer(key: string, answer: UserAnswer): void {

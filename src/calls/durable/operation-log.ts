@@ -1,18 +1,17 @@
 import { stat } from 'node:fs/promises';
 import { z } from 'zod';
-import { createQueue, inParallel } from '../../core/concurrency.ts';
-import { inputError, storageError } from '../../core/errors.ts';
+import { createQueue, inParallel, uncontended } from '../../core/concurrency.ts';
+import { inputError } from '../../core/errors.ts';
 import { hashOf, type JobId, normalizeId, type Sha256, type ThreadId } from '../../core/ids.ts';
 import type { JobReply } from '../../core/job.ts';
-import { canonicalJson, isRecord, type JsonObject } from '../../core/json.ts';
+import { canonicalJson, isRecord } from '../../core/json.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { ToolRequest } from '../../core/tool-host.ts';
 import type { Fact, Store } from '../../storage/store.ts';
-import type { Threads } from '../../threads/threads.ts';
 import { isSkip } from '../../workspace/paths.ts';
 import { locateNamed } from '../../workspace/read-file.ts';
-import type { Sandbox } from '../../workspace/sandbox.ts';
 import { assertArgumentShape } from '../call-limits.ts';
+import type { CallWorld } from '../call-record.ts';
 import { fileFields, outputFields } from '../fields.ts';
 import { aliasOf, kindTraits, type ToolDefinition, workflowOf } from '../tool.ts';
 
@@ -50,8 +49,6 @@ export interface LoggedOperation {
 /** The calls that may come again, in the store: shared by its processes, gone when their time is over. */
 export type OperationLog = ReturnType<typeof createOperationLog>;
 
-const maxTries = 50;
-
 /** Calls of one key that are kept: the newest. */
 const maxCalls = 8;
 
@@ -67,38 +64,31 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
   async function readAll(key: Sha256): Promise<LoggedOperation> {
     const now = clock.storeTime();
     const fact: Fact | undefined = await store.fact(nameOf(key), now);
-    const calls = fact ? unsealed(fact.value) : [];
+    const { body, seal } = fact?.value ?? {};
+    // What was damaged on the disk counts as not there: a wrong answer would be worse than none.
+    const calls: CallOperation[] = typeof body === 'string' && hashOf(body) === seal ? JSON.parse(body) : [];
     return { version: fact?.version ?? 0, calls: calls.filter(({ expiresAt }) => expiresAt > now) };
   }
 
   function swap(key: Sha256, version: number, calls: readonly CallOperation[], unhurried = false): Promise<boolean> {
     const kept = calls.slice(-maxCalls);
     const expiresAt = Math.max(0, ...kept.map(call => call.expiresAt));
-    const value = kept.length > 0 ? sealed(kept) : undefined;
+    const body = JSON.stringify(kept);
+    const value = kept.length > 0 ? { body, seal: hashOf(body) } : undefined;
     return store.swapFact({ key: nameOf(key), version, value, expiresAt, now: clock.storeTime(), unhurried });
   }
 
-  async function changeAll(
-    key: Sha256,
-    change: (calls: CallOperation[]) => CallOperation[],
-    unhurried?: boolean,
-  ): Promise<void> {
-    for (let tries = 0; tries < maxTries; tries++) {
+  const changeAll = (key: Sha256, change: (calls: CallOperation[]) => CallOperation[], unhurried?: boolean) =>
+    uncontended('The record of a call', async () => {
       const { version, calls } = await readAll(key);
       const changed = change(calls.filter(isKept));
-      if (changed.length === calls.length && changed.every((call, at) => call === calls[at])) return;
-      if (await swap(key, version, changed, unhurried)) return;
-    }
-    throw storageError('unavailable', 'The record of a call is changed by others without a pause.', {
-      next: 'Try again.',
+      const isSame = changed.length === calls.length && changed.every((call, at) => call === calls[at]);
+      return isSame || (await swap(key, version, changed, unhurried)) || undefined;
     });
-  }
 
   /** Of one key in the order in which they were asked for. */
-  const changeNext: typeof changeAll = async (key, change, unhurried) => {
-    const leave = await queue.enter(key);
-    await changeAll(key, change, unhurried).finally(leave);
-  };
+  const changeNext: typeof changeAll = (key, change, unhurried) =>
+    queue.run(key, () => changeAll(key, change, unhurried));
 
   return {
     /** Without those that are to be forgotten. */
@@ -148,15 +138,6 @@ export function createOperationLog(store: Pick<Store, 'fact' | 'swapFact'>, cloc
   };
 }
 
-function sealed(calls: readonly CallOperation[]): JsonObject {
-  const body = JSON.stringify(calls);
-  return { body, seal: hashOf(body) };
-}
-
-/** What was damaged on the disk counts as not there: a wrong answer would be worse than none. */
-const unsealed = ({ body, seal }: JsonObject): CallOperation[] =>
-  typeof body === 'string' && hashOf(body) === seal ? JSON.parse(body) : [];
-
 /** A reply that did not arrive, and an end without one, are kept for this long. */
 const keptMs = 600_000;
 
@@ -182,19 +163,6 @@ export const refuseUsedKey = (): Error =>
     next: 'Give each call a different key, and resend a call with exactly the same arguments.',
     validationErrors: [{ field: '_meta.idempotencyKey', error: 'used for another call' }],
   });
-
-/** What a call is compared with that came before, and what its caller may see. */
-export interface CallWorld {
-  threads: Threads;
-  sandbox: Sandbox;
-  /** Home directory, for `~` in paths. */
-  home: string;
-  maxFileBytes: number;
-  /** Turns that may stand in a prompt. */
-  maxTurns: number;
-  /** The most tokens of one reply. */
-  replyTokens: number;
-}
 
 /** What makes a call the same as an earlier one. */
 export interface CallFingerprint extends Pick<CallOperation, 'same' | 'client'> {

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { type ExportFormat, exportForms } from '../../core/thread.ts';
+import { exportForms } from '../../core/thread.ts';
 import { type CommandContext, defineCommand, flag, textFlag } from '../command/command.ts';
 import { openProduct } from '../command/open-product.ts';
 import { writtenFile } from '../command/written-file.ts';
@@ -26,7 +26,9 @@ export const exportThread = defineCommand({
   async run(context) {
     const [id = ''] = context.args;
     const file = textFlag(context.flags, 'output');
-    const format = formatOf(context, file);
+    // As it was asked for, else by the ending of the file.
+    const wanted = textFlag(context.flags, 'format') ?? file?.split('.').at(-1);
+    const format = exportForms.find(form => form === wanted) ?? 'jsonl';
     return openProduct(context, async ({ product, place, signal }) => {
       const { thread, pieces } = await product.transfer.export(id, place, format);
       const facts = { status: 'success', continuation_id: thread.id, format, turns: thread.turns.length };
@@ -44,12 +46,6 @@ export const exportThread = defineCommand({
     });
   },
 });
-
-/** As it was asked for, else by the ending of the file. */
-function formatOf({ flags }: CommandContext, file: string | undefined): ExportFormat {
-  const wanted = textFlag(flags, 'format') ?? file?.split('.').at(-1);
-  return exportForms.find(format => format === wanted) ?? 'jsonl';
-}
 
 /** Says on the way how far it is, and ends when the user wants no more. */
 async function* watch({ out }: CommandContext, pieces: AsyncIterable<string>, signal: AbortSignal) {

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { every } from '../../core/concurrency.ts';
+import { every, onAbort } from '../../core/concurrency.ts';
 import type { Clock } from '../../core/ports.ts';
 import { bringsBody } from './requests.ts';
 import type { RouteServices } from './routes.ts';
@@ -102,7 +102,6 @@ export function eventStream(
 ): Response {
   const encoder = new TextEncoder();
   const over = new AbortController();
-  let stop = () => {};
   const body = new ReadableStream<Uint8Array>({
     start(controller) {
       const write = (piece: string | Uint8Array) => {
@@ -110,21 +109,18 @@ export function eventStream(
         return !over.signal.aborted;
       };
       const end = (close: () => void) => {
-        stop();
         if (!over.signal.aborted) close();
         over.abort();
       };
-      stop = every(clock, keepAliveMs, () => write(': keepalive\n\n'));
+      const beat = () => write(': keepalive\n\n');
+      onAbort(over.signal, every(clock, keepAliveMs, beat));
       // Not awaited: the stream is there for its reader while the work goes on.
       work(write, over.signal).then(
         () => end(() => controller.close()),
         error => end(() => controller.error(error)),
       );
     },
-    cancel() {
-      over.abort();
-      stop();
-    },
+    cancel: () => over.abort(),
   });
   const headers = { 'Content-Type': 'text/event-stream', 'Cache-Control': 'no-cache, no-transform' };
   return new Response(body, { headers: { ...headers, 'X-Accel-Buffering': 'no' } });

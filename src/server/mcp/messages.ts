@@ -53,9 +53,10 @@ export function callerTrace(meta: Meta | undefined, headers: Headers | undefined
   const transport = parentIn(headers?.get('traceparent'));
   const parent = own ?? transport;
   if (parent === undefined) return {};
-  const state = stateIn(own === undefined ? headers?.get('tracestate') : meta?.tracestate);
+  const state = own === undefined ? headers?.get('tracestate') : meta?.tracestate;
+  const isState = typeof state === 'string' && state.length <= maxStateLength && /^[\x20-\x7e]+$/.test(state);
   const link = own === undefined || transport === own ? undefined : transport;
-  return { trace: { parent, ...(state !== undefined && { state }), ...(link !== undefined && { link }) } };
+  return { trace: { parent, ...(isState && { state }), ...(link !== undefined && { link }) } };
 }
 
 /** As version 00 writes it; later versions begin the same way. */
@@ -66,9 +67,4 @@ function parentIn(value: unknown): string | undefined {
   if (trace === undefined || span === undefined || flags === undefined || version === 'ff') return undefined;
   if (/^0+$/.test(trace) || /^0+$/.test(span) || (version === '00' && more !== undefined)) return undefined;
   return `00-${trace}-${span}-${flags}`;
-}
-
-function stateIn(value: unknown): string | undefined {
-  const isState = typeof value === 'string' && value.length <= maxStateLength && /^[\x20-\x7e]+$/.test(value);
-  return isState ? value : undefined;
 }

@@ -155,7 +155,10 @@ export class MessageForwarder {
 
   #refuse(line: string): void {
     const { toClient, onRemark } = this.#options;
-    const refused = refusalOf(line);
+    const refused =
+      parsedJson(line) === undefined
+        ? failureAnswer(null, -32_700, 'The line is no JSON.')
+        : failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
     if (!this.#remarked.has(refused)) onRemark(`What the client sent could not be taken: ${refused}`);
     this.#remarked.add(refused);
     toClient(refused);
@@ -314,12 +317,6 @@ function seen(text: string): Seen | undefined {
 function membersOf(text: string): string[] {
   const json = readJson(text);
   return 'value' in json && Array.isArray(json.value) ? json.value.map(each => JSON.stringify(each)) : [];
-}
-
-/** What is answered to a text that is no message. */
-function refusalOf(text: string): string {
-  if (parsedJson(text) === undefined) return failureAnswer(null, -32_700, 'The line is no JSON.');
-  return failureAnswer(null, -32_600, 'This is no JSON-RPC message of MCP. Send one message at a time.');
 }
 
 /** A message as one line, for whoever reads lines; undefined where it can't be one. */

@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate as turn } from 'node:timers/promises';
+import { wholeChange } from '../../core/concurrency.ts';
 import { inputError } from '../../core/errors.ts';
 import type { ThreadId } from '../../core/ids.ts';
 import type { ThreadHead } from '../../core/thread.ts';
@@ -23,8 +24,7 @@ function openMemory() {
   // Nothing goes to the disk, not even what SQLite sorts by.
   db.exec('PRAGMA temp_store = MEMORY');
   sqliteSchema(db, 'The store in memory');
-  const [begin, commit] = [db.prepare('BEGIN'), db.prepare('COMMIT')];
-  return { db, begin, commit, reads: sqliteReads(db, () => undefined), writes: sqliteWrites(db), evict: evictor(db) };
+  return { db, reads: sqliteReads(db, () => undefined), writes: sqliteWrites(db), evict: evictor(db) };
 }
 
 /** Makes a thread expire, at the latest at a time, and forgets all but the newest ids of threads that went. */
@@ -64,19 +64,7 @@ export function createMemoryStore({ maxThreads = 1000 }: MemoryStoreOptions = {}
     return opened;
   }
 
-  /** All of a change, or nothing of it. */
-  function change<Result>(run: () => Result): Result {
-    const { db, begin, commit } = held();
-    begin.run();
-    try {
-      const result = run();
-      commit.run();
-      return result;
-    } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK');
-      throw error;
-    }
-  }
+  const change = <Result>(run: () => Result): Result => wholeChange(held().db, run);
 
   function use(id: ThreadId): void {
     if (used.delete(id)) used.add(id);

@@ -1,6 +1,7 @@
+import { uncontended } from '../../core/concurrency.ts';
 import { isThreadId } from '../../core/ids.ts';
 import { type SpendLedger, type SpendRow, type SpendScope, spendDays, spendThreadDays } from '../../core/usage.ts';
-import { daysBefore, keyOf, refuseContended, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
+import { daysBefore, keyOf, rounding, rowOf, sumOf, withoutThread } from '../records.ts';
 import type { RedisClient } from './cluster-client.ts';
 import { ownerHash } from './keys.ts';
 import { inBatches, packRecord, unlessDamaged, unpackRecord } from './records.ts';
@@ -102,8 +103,6 @@ export interface RedisSpend extends SpendLedger {
   prune(ownerHash: string, now: number): Promise<void>;
 }
 
-const maxTries = 100;
-
 /** The server forgets what was put aside this much later than whoever did it. */
 const marginMs = 60_000;
 
@@ -126,15 +125,14 @@ export function redisSpend({ client, keys, random }: RedisParts, threads: Pick<R
 
   async function put(place: string, { row, id: nonce = random.uuid(), hold = '', instead }: Change): Promise<void> {
     const key = keyOf(row);
-    for (let tries = 0; tries < maxTries; tries++) {
+    await uncontended('The ledger', async () => {
       const before = await seenRow(client, place, key);
       const body = packRecord({ kind: 'spend', row: before.row ? sumOf(before.row, row) : row });
       const usd = instead ? 0 : row.costUsd;
       const facts = [nonce, key, before.version, body, row.day, usd, row.thread ?? '', hold, lifeMs];
       const rest = instead ? [keyOf(instead), instead.thread ?? ''] : [];
-      if (Number(await client.run(putSpend, [place], [...facts, ...rest])) === 1) return;
-    }
-    refuseContended('The ledger');
+      return Number(await client.run(putSpend, [place], [...facts, ...rest])) === 1 || undefined;
+    });
   }
 
   return {

@@ -1,3 +1,4 @@
+import { uncontended } from '../../core/concurrency.ts';
 import { isAppError } from '../../core/errors.ts';
 import type { ExchangeId, Sha256, ThreadId } from '../../core/ids.ts';
 import type { Clock, Random } from '../../core/ports.ts';
@@ -7,7 +8,6 @@ import { markedHolder, type ProcessMarks } from '../process-mark.ts';
 import {
   changedHead,
   type HeadState,
-  refuseContended,
   refuseExisting,
   refuseNotLive,
   refuseTakenOver,
@@ -148,8 +148,6 @@ export interface RedisParts {
 
 export type RedisThreads = ReturnType<typeof redisThreads>;
 
-const maxTries = 100;
-
 export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisIndex) {
   const { client, keys, clock, random, marks } = parts;
   const keeping = redisKeeping(client, keys, blobs);
@@ -220,15 +218,12 @@ export function redisThreads(parts: RedisParts, blobs: RedisBlobs, index: RedisI
     },
 
     async commit(id: ThreadId, change: ThreadChange): Promise<number> {
-      for (let tries = 0; tries < maxTries; tries++) {
+      const head = await uncontended(`Thread ${id}`, async () => {
         const found = await find(id);
-        if (found.state !== 'stored') return refuseNotLive(id);
-        const head = await write(id, found.value, change);
-        if (!head) continue;
-        await index.put(head);
-        return head.seq;
-      }
-      return refuseContended(`Thread ${id}`);
+        return found.state === 'stored' ? write(id, found.value, change) : refuseNotLive(id);
+      });
+      await index.put(head);
+      return head.seq;
     },
 
     end: redisRemoval(parts, blobs, index),

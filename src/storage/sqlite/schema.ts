@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
+import { wholeChange } from '../../core/concurrency.ts';
 import { configError, storageError } from '../../core/errors.ts';
 import { isOurs } from './salvage.ts';
 import { onlyValue, threadNumber } from './tables.ts';
@@ -169,12 +170,8 @@ export function sqliteSchema(db: DatabaseSync, file: string): void {
   const version = versionOf(db, file);
   if (version === migrations.length) return;
   db.function('thread_number', { deterministic: true }, id => threadNumber(String(id)));
-  db.exec('BEGIN IMMEDIATE');
-  try {
+  wholeChange(db, () => {
     for (const migration of migrations.slice(version)) db.exec(migration);
-    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}; COMMIT`);
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
-  }
+    db.exec(`PRAGMA application_id = ${applicationId}; PRAGMA user_version = ${migrations.length}`);
+  });
 }

@@ -74,7 +74,12 @@ export function createSourceSet(outlines: readonly Outline[], goModules: readonl
       if (from.language === 'python') return findPython(from, specifier);
       return from.language === 'go' ? findGo(specifier) : findTypescript(from, specifier);
     },
-    filesOf: (module: string) => withoutStubs(byModule.get(module) ?? []),
+    filesOf(module: string): readonly Outline[] {
+      const all = byModule.get(module) ?? [];
+      // A Python stub says again what the source beside it says.
+      const sources = all.filter(({ path }) => !path.endsWith('.pyi'));
+      return sources.length > 0 ? sources : all;
+    },
     moduleOf,
     /** A module inside a module, as Python has them. */
     submodule(module: string, name: string): string | undefined {
@@ -100,12 +105,6 @@ function moduleOf({ path, language }: Outline): string {
   if (language === 'go') return `${posix.dirname(path)}/`;
   if (language !== 'python') return path;
   return posix.basename(path).startsWith('__init__.') ? posix.dirname(path) : path.replace(/\.pyi?$/, '');
-}
-
-/** A Python stub says again what the source beside it says. */
-function withoutStubs(outlines: readonly Outline[]): readonly Outline[] {
-  const sources = outlines.filter(({ path }) => !path.endsWith('.pyi'));
-  return sources.length > 0 ? sources : outlines;
 }
 
 function foldersAbove(path: string): string[] {

@@ -98,7 +98,9 @@ function readHunk(lines: readonly string[], start: number): { lines: string[]; e
   let at = start;
   for (; at < lines.length; at++) {
     const line = lines[at] ?? '';
-    if (hunkHead.test(line) || line.startsWith('diff --git ') || isNextFile(lines, at)) break;
+    // A removed line that begins with `-- ` looks like the head of a file, but no hunk follows it.
+    const isNextFile = isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
+    if (hunkHead.test(line) || line.startsWith('diff --git ') || isNextFile) break;
     if (line !== '' && !' +-\\'.includes(line.charAt(0))) break;
     // Editors and models drop the blank that stands before an empty line.
     body.push(line === '' ? ' ' : line);
@@ -107,10 +109,6 @@ function readHunk(lines: readonly string[], start: number): { lines: string[]; e
   while (at - start > 0 && body.at(-1) === ' ' && (lines[start + body.length - 1] ?? '') === '') body.pop();
   return { lines: body, end: at };
 }
-
-/** A removed line that begins with `-- ` looks like the head of a file, but no hunk follows it. */
-const isNextFile = (lines: readonly string[], at: number): boolean =>
-  isFileHead(lines, at) && hunkHead.test(lines[at + 2] ?? '');
 
 const maxMs = 2_000;
 

@@ -63,7 +63,8 @@ const indexedChunks = 400;
 export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefined, maxChunks = indexedChunks) {
   const lines = text.split('\n');
   if (lines.at(-1) === '') lines.pop();
-  const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection(text);
+  const bySection = () => sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
+  const ranges = symbols && symbols.length > 0 ? bySymbol(symbols, lines.length) : bySection();
   return ranges
     .flatMap(range => pieces(range, lines))
     .slice(0, maxChunks)
@@ -72,9 +73,6 @@ export function chunksOf(text: string, symbols: readonly FoundSymbol[] | undefin
 }
 
 type Named = Omit<Chunk, 'text'>;
-
-const bySection = (text: string): Named[] =>
-  sectionsOf(text).map(({ from, to, title }) => ({ from, to, name: title.slice(0, 120) }));
 
 /** Cuts behind each declaration; what stands between two of them belongs to the second, as its comment does. */
 function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {

@@ -1,5 +1,6 @@
 import { join, sep } from 'node:path';
 import type { DatabaseSync } from 'node:sqlite';
+import { wholeChange } from '../../core/concurrency.ts';
 import type { KnownFile } from '../read-file.ts';
 import { namesIn } from '../words.ts';
 import type { FoundSymbol } from '../workers/run-job.ts';
@@ -296,19 +297,6 @@ export class IndexStore {
       this.#version = undefined;
       throw error;
     }
-  }
-}
-
-/** Makes a change that is whole or did not happen. */
-export function wholeChange(db: DatabaseSync, change: () => void): void {
-  db.exec('BEGIN IMMEDIATE');
-  try {
-    change();
-    db.exec('COMMIT');
-  } catch (error) {
-    // SQLite has ended it already where the disk failed.
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
   }
 }
 

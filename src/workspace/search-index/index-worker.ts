@@ -4,6 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { setImmediate } from 'node:timers/promises';
 import { parentPort, workerData } from 'node:worker_threads';
+import { wholeChange } from '../../core/concurrency.ts';
 import { asError, throwIfAborted } from '../../core/errors.ts';
 import type { Skip } from '../../core/file.ts';
 import { hashOf } from '../../core/ids.ts';
@@ -17,7 +18,7 @@ import { classifyFile, type FileClass, type WalkMemory, walkDirectory } from '..
 import { doJob } from '../workers/run-job.ts';
 import { TermCounter } from './file-terms.ts';
 import type { FileToCut, IndexFailure, IndexJob, IndexThreadOptions, Job, ToThread } from './index-client.ts';
-import { type FileToPut, type IndexedFile, IndexStore, wholeChange } from './index-store.ts';
+import { type FileToPut, type IndexedFile, IndexStore } from './index-store.ts';
 
 /** Raised when the tables or what is put into them change: an index of another version is made anew. */
 const version = 4;

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads';
-import { onAbort } from '../../core/concurrency.ts';
+import { every, onAbort, orAbort } from '../../core/concurrency.ts';
 import { abortError, bugError, cancelledError, errorCode, limitError, throwIfAborted } from '../../core/errors.ts';
 import type { Clock } from '../../core/ports.ts';
 import type { JobAnswer, JobInputs, JobKind, JobMessage } from './run-job.ts';
@@ -148,26 +148,14 @@ const ending = (): Error => cancelledError('The process is ending.');
 /** A signal that also ends work which takes too long, from now on, or too much memory. */
 function guarded(worker: Worker, clock: PoolOptions['clock'], signal: AbortSignal | undefined) {
   const over = new AbortController();
-  const stopTime = clock.after(documentMs, () => over.abort(tooMuch(`more than ${documentMs / 1_000} s`)));
-  let stopLook = look();
-
-  function look(): () => void {
-    return clock.after(lookMs, async () => {
-      const used = await worker.getHeapStatistics().catch(() => undefined);
-      if (!used || over.signal.aborted) return;
-      if (used.external_memory > documentBytes) over.abort(tooMuch(`more than ${documentBytes} bytes of memory`));
-      else stopLook = look();
-    });
-  }
-
-  return {
-    signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal,
-    stop() {
-      over.abort();
-      stopTime();
-      stopLook();
-    },
+  const end = () => over.abort(tooMuch(`more than ${documentMs / 1_000} s`));
+  onAbort(over.signal, clock.after(documentMs, end));
+  const look = async () => {
+    const used = await worker.getHeapStatistics().catch(() => undefined);
+    if (used && used.external_memory > documentBytes) over.abort(tooMuch(`more than ${documentBytes} bytes of memory`));
   };
+  onAbort(over.signal, every(clock, lookMs, look));
+  return { signal: signal ? AbortSignal.any([signal, over.signal]) : over.signal, stop: () => over.abort() };
 }
 
 function tooMuch(what: string, cause?: unknown): Error {
@@ -182,15 +170,13 @@ async function ask<Kind extends JobKind>(worker: Worker, job: JobMessage<Kind>, 
   const onExit = (code: number) => reject(bugError(`A thread ended with code ${code} and no answer.`));
   worker.on('message', resolve).on('error', onError).on('exit', onExit);
   worker.ref();
-  const forget = onAbort(signal, () => reject(abortError(signal)));
   try {
     throwIfAborted(signal);
     worker.postMessage(job);
-    const answer = await promise;
+    const answer = await orAbort(promise, signal);
     if ('done' in answer) return answer.done;
     throw bugError(`Work in a thread failed: ${answer.failure}`);
   } finally {
-    forget();
     worker.off('message', resolve).off('error', onError).off('exit', onExit);
   }
 }
