@@ -67,12 +67,8 @@ function refuseTaken({ tools: extraTools = [], providers = [], stores = [] }: Ex
   const { app, ...known } = tables;
   const nameOf = ({ name }: { name: string }) => name;
   refuse('tool', toolForm, extraTools.map(nameOf), offered.map(nameOf));
-  refuse(
-    'provider',
-    idForm,
-    providers.map(({ id }) => id),
-    ['app', ...Object.keys(known)],
-  );
+  const providerIds = providers.map(({ id }) => id);
+  refuse('provider', idForm, providerIds, ['app', ...Object.keys(known)]);
   refuse('store', idForm, stores.map(nameOf), app.store.choices);
 }
 

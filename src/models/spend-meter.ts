@@ -137,9 +137,8 @@ export class SpendLimits {
       const affordable = (usd: number) => (perToken === 0 ? max : Math.floor((usd - fixed) / perToken + 1e-6));
       const share = Math.min(...this.#ownRooms(payment).map(({ free }) => free / sharers));
       const maxOutputTokens = Math.min(max, affordable(room.free), Math.max(least, affordable(share)));
-      if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries) {
+      if (maxOutputTokens < least || fixed > room.free + rounding || tries > maxTries)
         throw budget.refuseCost(fixed + least * perToken, room, clock.now());
-      }
       const usd = fixed + maxOutputTokens * perToken;
       this.charge(payment, usd);
       const limited = maxOutputTokens < max && { limited: room.name };

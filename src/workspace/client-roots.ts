@@ -20,9 +20,8 @@ export async function listedRoots(addresses: readonly string[], options: ListedR
   const judged = await Promise.all(addresses.slice(0, maxListed).map(read));
   const roots = new Set(judged.flatMap(each => ('path' in each ? [each.path] : [])));
   const refused = judged.flatMap(each => ('why' in each ? [each] : []));
-  if (addresses.length > maxListed) {
+  if (addresses.length > maxListed)
     refused.push({ address: 'the rest', why: `a client lists ${maxListed} roots at most` });
-  }
   return { roots: [...roots], refused };
 }
 

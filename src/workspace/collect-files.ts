@@ -98,9 +98,8 @@ async function searchDirectory(sandbox: Sandbox, named: NamedFile, seen: Set<str
   const { path: directory, input } = named;
   const { maxFilesPerDirectory = 2_000, wanted = () => true, signal } = options;
   const { files, skipped } = await walkDirectory(sandbox, directory, options);
-  if (files.length === 0) {
+  if (files.length === 0)
     skipped.push(skip(input, 'empty_directory', 'It has no file that is neither ignored, hidden nor build output.'));
-  }
   const ranked = files
     .filter(path => !seen.has(path) && wanted(path))
     .map(path => ({ path, rank: classRank(classifyFile(slashedFrom(directory, path))) }))

@@ -179,9 +179,8 @@ export function skipFor(path: string, error: unknown): Skip {
   const code = errorCode(error) ?? 'unknown error';
   const known = failures.find(([codes]) => codes.split(' ').includes(code));
   if (known) return skip(path, known[1], known[2]);
-  if (error instanceof Error && 'errno' in error) {
+  if (error instanceof Error && 'errno' in error)
     return skip(path, 'unreadable', `The system could not read it (${code}); try again later.`);
-  }
   throw error;
 }
 

@@ -109,9 +109,8 @@ export function createSandbox(options: SandboxOptions): Sandbox {
   }
 
   async function locate(path: string): Promise<Located | Skip> {
-    if (!isAbsolute(path) || path.includes('\0') || path.length > maxPath) {
+    if (!isAbsolute(path) || path.includes('\0') || path.length > maxPath)
       return skip(path, 'bad_path', `A path is absolute, has no NUL character and at most ${maxPath} characters.`);
-    }
     if (leavesRoots(path, [...roots, ...realRoots])) return outside(path, realRoots);
     try {
       const real = await realpath(path);
@@ -238,9 +237,8 @@ function readRegular(path: string, through: string, maxBytes: number): ReadBytes
 }
 
 function realRoot(root: string): string[] {
-  if (!isAbsolute(root)) {
+  if (!isAbsolute(root))
     throw configError(`The root "${root}" is no absolute path.`, { next: 'Write every root in full, from / on.' });
-  }
   try {
     return [fs.realpathSync.native(root)];
   } catch {

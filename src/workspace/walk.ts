@@ -141,15 +141,13 @@ export async function walkDirectory(sandbox: Sandbox, start: string, options: Wa
   const before = new Map(memory?.folders);
   memory?.folders.clear();
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > maxDepth) {
+    if (depth > maxDepth)
       return stop(level[0], `Folders more than ${maxDepth} levels down were not read; name those you need.`);
-    }
     const below: Folder[] = [];
     for (let at = 0; at < level.length; at += openAtOnce) {
       throwIfAborted(signal);
-      if (late?.()) {
+      if (late?.())
         return stop(level[at], 'Looking through this tree took too long; name the files or directories you need.');
-      }
       const listings = await inParallel(level.slice(at, at + openAtOnce), openAtOnce, async folder => ({
         folder,
         listing:

@@ -97,9 +97,8 @@ export function writeFailure(path: string, error: unknown): unknown {
   const code = errorCode(error);
   if (isAppError(error) || !(error instanceof Error) || code === undefined || !('errno' in error)) return error;
   const shown = printablePath(path);
-  if (code === 'ENAMETOOLONG') {
+  if (code === 'ENAMETOOLONG')
     return inputError(`${shown} is longer than this system allows.`, { next: 'Choose a shorter name.', cause: error });
-  }
   const isFull = code === 'ENOSPC' || code === 'EDQUOT';
   const reason = isFull ? 'the disk is full' : (reasons[code] ?? `the system refused (${code})`);
   return storageError(isFull ? 'storage_full' : 'unavailable', `${shown} cannot be written: ${reason}.`, {

@@ -204,9 +204,8 @@ export async function fingerprintCall(
     const same = hashOf(canonicalJson([name, request.arguments]));
     const place = [principal.owner, principal.root];
     const own = session?.idempotencyKey;
-    if (own !== undefined && own.length > 0 && own.length <= maxKeyLength) {
+    if (own !== undefined && own.length > 0 && own.length <= maxKeyLength)
       return { key: hashOf(JSON.stringify(['named', ...place, own])), same, named: true, client, folders: [], edits };
-    }
     const isLast = normalizeId(String(request.arguments.continuation_id)) === 'last';
     // What it means now; an id is part of the arguments anyway.
     const thread = isLast

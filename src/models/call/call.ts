@@ -302,9 +302,8 @@ export function callOf(question: ModelQuestion, candidate: Candidate, connection
   const maxOutputTokens = Math.max(1, Math.min(question.maxOutputTokens, model.maxOutput));
   const { cacheKey, reqId, tool, root, cli } = question;
   const webSearch = searches ? question.webSearch : undefined;
-  if (question.webSearch && !searches) {
+  if (question.webSearch && !searches)
     warnings.push(`${model.provider}:${model.id} cannot search the web; it answered from what it knows.`);
-  }
   const about = { reqId, tool, root, cli };
   const params = { model, effort, thinkingBudget, maxOutputTokens, cacheKey, webSearch, about };
   const tools = [...toolsOf(question, connection.cacheMark), ...(connection.vendorTools?.(params) ?? [])];

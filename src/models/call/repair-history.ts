@@ -181,9 +181,8 @@ export function repairHistory(
   const readable = prompt.map(message => withoutUnreadable(message, { signer, owner, echo }));
   const joined: LanguageModelV4Message[] = [];
   for (const message of pairToolCalls(readable, signer)) {
-    if (message.role === 'assistant' && !joined.some(({ role }) => role === 'user' || role === 'tool')) {
+    if (message.role === 'assistant' && !joined.some(({ role }) => role === 'user' || role === 'tool'))
       joined.push(saying(before));
-    }
     append(joined, message);
   }
   const nothing = joined.every(({ role }) => role === 'system');

@@ -112,9 +112,8 @@ const priceOf = ({ input, output, cache_read, cache_write }: NonNullable<Entry['
 function thinkingOf({ reasoning, reasoning_options: options = [] }: Pick<Entry, 'reasoning' | 'reasoning_options'>) {
   if (!reasoning) return { efforts: [] };
   const budget = options.find(({ type }) => type === 'budget_tokens');
-  if (budget?.max !== undefined) {
+  if (budget?.max !== undefined)
     return { efforts: [], thinkingBudget: { min: Math.max(0, budget.min ?? 0), max: budget.max } };
-  }
   const words = options.flatMap(({ values }) => values ?? []);
   return { efforts: efforts.filter(effort => words.includes(effort)) };
 }
@@ -202,9 +201,8 @@ async function fetched(url: string, etag: string | undefined, signal: AbortSigna
       return 'unchanged';
     }
     const text = (await response.text()) || response.statusText;
-    if (!response.ok) {
+    if (!response.ok)
       throw Object.assign(new Error('no list of models'), { statusCode: response.status, responseBody: text });
-    }
     const tag = response.headers.get('etag');
     const body: unknown = JSON.parse(text);
     return { body, etag: tag === null || tag.length > maxTagLength ? undefined : tag };

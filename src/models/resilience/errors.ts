@@ -196,15 +196,13 @@ function adviceFor(
 ): string {
   // A page is of something on the way.
   if (failure === 'auth' && status === 403 && body === undefined) return advice.network;
-  if (failure === 'auth' && origin.keyName !== undefined) {
+  if (failure === 'auth' && origin.keyName !== undefined)
     return `Set ${origin.keyName} to a valid key with access to ${origin.model}, or choose a model from another provider.`;
-  }
   if (failure === 'rate_limit' && wait !== undefined) {
     return `Retry in ${Math.ceil(wait)} s, or choose a model from another provider.`;
   }
-  if (failure === 'bad_request' && status === 404) {
+  if (failure === 'bad_request' && status === 404)
     return `Check that ${origin.provider} serves ${origin.model} to this account and that the base URL is right.`;
-  }
   return advice[failure];
 }
 

@@ -128,9 +128,8 @@ function findMatch(eligible: EligibleModels, name: string): Meaning {
   }
   if (known) return { match: known, scope, servers: [] };
   const split = splitSuffix(rest);
-  if (scope?.listComplete !== false && isUnknownSuffix(eligible, split, scope)) {
+  if (scope?.listComplete !== false && isUnknownSuffix(eligible, split, scope))
     throw refusals.unknownSuffixError(split.base, split.suffix);
-  }
   // What an open-ended provider is asked for by its own name may well exist: no guessing.
   const guessed = scope?.listComplete === false ? undefined : guessModel(eligible, rest, scope);
   // A guess never leads to what may not be used.

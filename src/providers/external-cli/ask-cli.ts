@@ -168,9 +168,8 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
   throwIfAborted(question.signal);
   const output = reader.end();
   const cut = stops.wasFull();
-  if (output.text.trim() === '' || asksForLogin(cli, output)) {
+  if (output.text.trim() === '' || asksForLogin(cli, output))
     throw cut ? tooMuch(cli) : failureOf(cli, output, exit, question.session !== undefined);
-  }
   stream.flush();
   const command = [cli.executable, ...args, ...inArguments.map(() => '<prompt>')].map(text => withoutKeys(text));
   const { session, usage, usageOfSession, costUsd } = output;

@@ -209,9 +209,8 @@ async function* ollamaParts(
   let calls = 0;
   for await (const line of lines) {
     if (done) continue;
-    if (line.error !== undefined) {
+    if (line.error !== undefined)
       throw new Error(typeof line.error === 'string' ? line.error : JSON.stringify(line.error));
-    }
     const { thinking, content, tool_calls: called } = recordIn(line.message);
     yield* blocks.add('reasoning', thinking);
     yield* blocks.add('text', content);

@@ -160,13 +160,14 @@ function followFile(
     );
   });
   warnOnce(first.warning);
+  const stop = every(clock, lookMs, () => inTurn(follow));
   return {
     tokens,
     /** Reads the file at once, whether it looks changed or not. Never rejects: a bad file leaves the tokens as they are. */
     reload: () => inTurn(() => read(true)),
     /** Why the tokens are not those of the file, as it is now. */
     problem: () => problem,
-    close: every(clock, lookMs, () => inTurn(follow)),
+    close: stop,
   };
 }
 

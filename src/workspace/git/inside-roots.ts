@@ -32,9 +32,8 @@ export async function findRepositories(options: GitOptions, start: string, signa
       const isRepository = folder !== around?.top && listing.entries.some(entry => entry.name === '.git');
       const place = isRepository ? await placeOf(options, folder) : undefined;
       if (place) places.push(place);
-      if (places.length >= maxRepositories) {
+      if (places.length >= maxRepositories)
         return stopped(`There may be more than ${maxRepositories} repositories; only the first were read.`);
-      }
       for (const entry of listing.entries) {
         if (entry.kind === 'directory' && !isSkippedFolder(entry.name)) below.push(join(folder, entry.name));
       }

@@ -64,9 +64,8 @@ const readImport: Read = (writer, statement) => {
   const clause = tree.named(statement).find(child => child.type === 'import_clause');
   for (const part of clause && from !== '' ? tree.named(clause) : []) {
     if (part.type === 'identifier') writer.import(statement, { local: part.text, from, name: 'default' });
-    if (part.type === 'namespace_import') {
+    if (part.type === 'namespace_import')
       writer.import(statement, { local: tree.named(part)[0]?.text ?? '*', from, name: '*' });
-    }
     if (part.type !== 'named_imports') continue;
     for (const specifier of tree.named(part)) {
       const name = tree.field(specifier, 'name')?.text;
@@ -88,9 +87,8 @@ function readExport({ outline }: Writer, statement: Node): void {
   const named = value && (wrappedIn('default', value) ?? value);
   if (isDefault && named?.type === 'identifier') outline.exports.push({ as: 'default', name: named.text, line });
   // A default export without a name of its own is called what it is.
-  if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default') {
+  if (isDefault && (value ?? declaration) && outline.exports.at(-1)?.as !== 'default')
     outline.exports.push({ as: 'default', name: 'default', line });
-  }
   const clause = tree.named(statement).find(child => child.type === 'export_clause');
   const namespace = tree.named(statement).find(child => child.type === 'namespace_export');
   for (const specifier of clause ? tree.named(clause) : []) {

@@ -136,9 +136,8 @@ async function look(into: IndexStore, { now, rebuild }: Job<'look'>, signal: Abo
   const early = before.length === 0 ? await bringIn(into, (await walk(earlyEntries)).files, signal) : undefined;
   const { files: paths, skipped } = await walk(maxEntries);
   const [beyond] = paths.splice(maxFiles);
-  if (beyond !== undefined) {
+  if (beyond !== undefined)
     skipped.push(skip(beyond, 'too_many_files', `This and others are not in the index: it takes ${maxFiles} files.`));
-  }
   const brought = await bringIn(into, paths, signal, tell);
   skipped.push(...brought.skipped);
   // What was not seen is gone, or no longer allowed; where not all was looked at, it may still be there.

@@ -1,8 +1,7 @@
 import { openExchange, reportFiles, type StoredAnswer, storeAnswer } from '../../../calls/ask/ask.ts';
 import type { PreparedCall } from '../../../calls/call-record.ts';
 import { fitTexts } from '../../../calls/format-reply.ts';
-import type { Reply } from '../../../calls/reply.ts';
-import { continuationOffer, fileFacts, objectIn, roundedCost, successReply } from '../../../calls/reply.ts';
+import { continuationOffer, fileFacts, objectIn, type Reply, roundedCost, successReply } from '../../../calls/reply.ts';
 import type { JsonObject } from '../../../core/json.ts';
 import { type Message, tailHeading } from '../../../core/message.ts';
 import type { Candidate, Candidates, ModelInfo } from '../../../core/model.ts';
