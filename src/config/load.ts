@@ -1,7 +1,7 @@
 import { bugError, configError, type FieldError } from '../core/errors.ts';
 import type { OptionSpec } from '../core/option.ts';
 import { decoded } from '../core/text.ts';
-import { absolutePath, type MachineEnvironment, pathsOf, resolveHome } from './home.ts';
+import { absolutePath, pathsOf, resolveHome } from './home.ts';
 import { flagsLayer, type Layer, namesLayer, type Origin, type Values } from './layers.ts';
 import { areValuesOf, type OptionTables, type OptionValue, parseValue, type TableValues } from './option-values.ts';
 import { readSettings, type SettingsRequest } from './settings-files.ts';
@@ -23,7 +23,8 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
   const warn = (message: string): void => void warnings.add(message);
   const homeFlag = sources.argvFlags.home;
   const home = resolveHome(typeof homeFlag === 'string' ? homeFlag : undefined, sources.env, sources);
-  const files = readSettings({ ...sources, home, warn });
+  const request = { ...sources, home, warn };
+  const files = readSettings(request);
   const flags = flagsLayer(sources.cwd, sources.argvFlags, warn);
   const environment = namesLayer('environment', sources.cwd, sources.env, warn);
   // The strongest first.
@@ -38,7 +39,7 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
     const found: Record<string, OptionValue> = {};
     values[id] = found;
     for (const [name, spec] of Object.entries(table)) {
-      const setting = settle(id, name, spec, layers, sources);
+      const setting = settle(id, name, spec, layers, request);
       if (setting?.error !== undefined) problems.push(setting);
       else if (setting) {
         found[name] = setting.value;
@@ -80,16 +81,19 @@ export function loadConfig<Tables extends OptionTables>(sources: ConfigSources<T
 }
 
 /** The value of one option, or what is wrong with it, by the strongest place that sets it. A weaker place's bad value does no harm. */
-function settle(id: string, option: string, spec: OptionSpec, layers: readonly Layer[], machine: MachineEnvironment) {
+function settle(id: string, option: string, spec: OptionSpec, layers: readonly Layer[], request: SettingsRequest) {
   for (const layer of layers) {
     const found = layer.find(id, option, spec);
     if (!found) continue;
     const parsed = parseValue(spec, found.raw, {
-      resolve: path => absolutePath(path, layer.folder, machine),
-      delimiter: pathsOf(machine.platform).delimiter,
+      resolve: path => absolutePath(path, layer.folder, request),
+      delimiter: pathsOf(request.platform).delimiter,
     });
     if (parsed.ok) return { value: parsed.value, origin: layer.origin };
-    return { field: `${found.name} (${layer.origin})`, error: parsed.problem, allowed: [parsed.allowed] };
+    const field = `${found.name} (${layer.origin})`;
+    if (!spec.isShared || layer.origin !== 'environment')
+      return { field, error: parsed.problem, allowed: [parsed.allowed] };
+    request.warn(`Ignored ${field}: ${parsed.problem}; allowed: ${parsed.allowed}.`);
   }
   return spec.default === undefined ? undefined : { value: spec.default, origin: 'default' as const };
 }

@@ -19,6 +19,8 @@ export interface OptionSpec {
   secret?: boolean;
   /** A trusted project's own `.env` may not set it: addresses, roots, commands, paths. */
   operatorOnly?: boolean;
+  /** Others use its variable too: a value in the environment that can't be taken is warned of, and passed over. */
+  isShared?: boolean;
   /** Allowed words, where there are few. */
   choices?: readonly string[];
   /** Other words that are understood, with the choice that each stands for. */

@@ -148,8 +148,7 @@ export function createSandbox(options: SandboxOptions): Sandbox {
     } catch (error) {
       return swapCodes.includes(errorCode(error) ?? '') ? undefined : skipFor(given, error);
     } finally {
-      const handedOver = outcome !== undefined && 'handle' in outcome;
-      if (!handedOver) await handle?.close();
+      if (!outcome || !('handle' in outcome)) await handle?.close();
     }
   }
 

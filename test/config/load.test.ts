@@ -381,6 +381,16 @@ describe('bad values', () => {
     expect(error.details.next).toContain(Object.keys(env)[0]);
   });
 
+  it('are passed over with a warning in variables that other programs use too', () => {
+    const { values, warnings } = load({ env: { LOG_LEVEL: 'verbose', MAX_MCP_OUTPUT_TOKENS: 'many' } });
+    expect([values.app.logLevel, values.app.maxMcpOutputTokens]).toEqual(['info', 25_000]);
+    expect(warnings).toEqual([
+      'Ignored MAX_MCP_OUTPUT_TOKENS (environment): "many" is not a number; allowed: a whole number from 1000 to 10000000.',
+      'Ignored LOG_LEVEL (environment): "verbose" is not one of its choices; allowed: debug, info, warning, error, silent.',
+    ]);
+    expect(refusal({ flags: { 'log-level': 'verbose' } }).message).toContain('--log-level (flag)');
+  });
+
   it('are all named at once, from whatever place', () => {
     const error = refusal({
       env: { MAX_FILE_BYTES: 'x' },
@@ -421,7 +431,8 @@ describe('bad values', () => {
   );
 
   it.each(['constructor', '__proto__', 'toString'])('are names that every object has: %s', word => {
-    for (const name of ['LOCAL_ONLY', 'LOG_LEVEL']) expect(refusal({ env: { [name]: word } }).kind).toBe('config');
+    for (const wrong of [{ env: { LOCAL_ONLY: word } }, { flags: { 'log-level': word } }])
+      expect(refusal(wrong).kind).toBe('config');
   });
 });
 

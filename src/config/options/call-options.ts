@@ -95,6 +95,7 @@ export const callOptions = {
     doc: 'Reply format. `json`: JSON text; `structured`: also `structuredContent`; `markdown`: Markdown.',
   }),
   maxMcpOutputTokens: setting('Replies', number(25_000, 1_000, 10_000_000), ['MAX_MCP_OUTPUT_TOKENS'], {
+    isShared: true,
     doc: 'Maximum tokens of one reply. A longer reply is cut, and its other pages can be read.',
   }),
   mcpPromptSizeLimit: setting('Replies', between(1_000, 960_000), ['MCP_PROMPT_SIZE_LIMIT'], {

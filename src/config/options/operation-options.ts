@@ -33,6 +33,7 @@ export const operationOptions = {
     { doc: 'Lets the values of `.env` in POLYLOGUE_HOME override the environment; counts only in that file.' },
   ),
   logLevel: setting('Operation', textOr('info'), ['LOG_LEVEL', '--log-level'], {
+    isShared: true,
     choices: ['debug', 'info', 'warning', 'error', 'silent'],
     synonyms: { trace: 'debug', notset: 'debug', warn: 'warning', critical: 'error', fatal: 'error', off: 'silent' },
     doc: 'Minimum severity of messages on stderr.',

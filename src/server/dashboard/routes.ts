@@ -77,8 +77,7 @@ export const routes: readonly Route[] = [
     return bytes && fileAnswer(Uint8Array.from(bytes), image.mediaType);
   }),
   allThreads('/threads/ID/export', async ({ visit, parts: [id = ''] }, threads) => {
-    const wanted = visit.url.searchParams.get('format') ?? 'md';
-    const form = exportForms.find(name => name === wanted);
+    const form = exportForms.find(name => name === (visit.url.searchParams.get('format') ?? 'md'));
     if (!form) return undefined;
     const body = ReadableStream.from(await threads.export(id, form)).pipeThrough(new TextEncoderStream());
     return fileAnswer(body, `${types[form]}; charset=utf-8`, `thread-${id.slice(0, 8)}.${form}`);

@@ -185,10 +185,8 @@ export function createRouter(parts: RouterParts) {
 
 async function callRoute({ tokens }: RouterParts, route: Route, request: Request, call: Call, caller?: Caller) {
   const { incoming, outgoing } = call;
-  const cutBy = (signal: AbortSignal) => {
-    const stopWaiting = onAbort(signal, () => outgoing.destroy());
-    outgoing.once('close', stopWaiting);
-  };
+  const end = () => outgoing.destroy();
+  const cutBy = (signal: AbortSignal) => void outgoing.once('close', onAbort(signal, end));
   const response = await route.handle({ request, caller, address: incoming.socket.remoteAddress, cutBy });
   if (response) return { response };
   // What is not there is not told to strangers.

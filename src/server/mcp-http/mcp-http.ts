@@ -212,10 +212,9 @@ function createStatelessHandler(
       const onWritten = (whole: boolean) => {
         if (whole && !gone.signal.aborted) for (const arrived of arrivals) arrived();
       };
+      const answer = () => patientResponse(handler.fetch(request, { parsedBody: body }), clock);
       const forget = () => open.delete(request);
-      return heldUntilWritten(forget, async () => {
-        return { response: await patientResponse(handler.fetch(request, { parsedBody: body }), clock), onWritten };
-      });
+      return heldUntilWritten(forget, async () => ({ response: await answer(), onWritten }));
     },
     async close() {
       // Before their requests are aborted: it is not their clients who cancel them.

@@ -98,8 +98,8 @@ function bySymbol(symbols: readonly FoundSymbol[], count: number): Named[] {
 
 /** The declarations to cut at: a class that is too long for one chunk gives its members instead. */
 function leaves(symbols: readonly FoundSymbol[]): FoundSymbol[] {
-  const outer = symbols.filter(({ depth }) => depth === 0);
-  return outer.flatMap(symbol => {
+  return symbols.flatMap(symbol => {
+    if (symbol.depth > 0) return [];
     if (symbol.to - symbol.from < maxChunkLines) return [symbol];
     const members = symbols.filter(
       ({ depth, from, to }) => depth === 1 && from > symbol.from && to <= symbol.to && to > from,
