@@ -28,7 +28,7 @@ import { workflow } from './modes/workflow/workflow.ts';
 
 export interface EngineServices extends ModeServices {
   /** The tools that may be called. */
-  table: ToolTable;
+  table: ReturnType<typeof createToolTable>;
   random: Random;
   /** Tracks what each call spends, against its limit. */
   meter: Pick<Meter, 'begin' | 'end'>;
@@ -266,8 +266,6 @@ function createProgress(clock: Clock, emit: Emit, call: { reqId: string; tool: s
 
 /** Longer ones are no names of ours and are cut wherever they are told. */
 const maxToolNameLength = 80;
-
-type ToolTable = ReturnType<typeof createToolTable>;
 
 /** Listings that are known already, by the very definition: one whose fields were narrowed is another. */
 export type KnownListings = ReadonlyMap<ToolDefinition, ToolListing>;

@@ -133,6 +133,8 @@ const signatures: readonly (readonly [mediaType: string, matches: (bytes: Buffer
 
 /** Reads an image, by path or data URL, and judges it by its bytes. `source`: its absolute path, or `data:`. */
 export async function readImage(sandbox: Sandbox, input: string, options: NamedReadOptions) {
+  if (/^https?:/i.test(input))
+    return skip(input, 'bad_path', 'Images are not fetched: save it as a file of the project.');
   const found = /^data:/i.test(input) ? fromDataUrl(input, options.maxBytes) : await fromFile(sandbox, input, options);
   if (isSkip(found)) return found;
   const mediaType = signatures.find(([, matches]) => matches(found.bytes))?.[0];

@@ -69,6 +69,8 @@ describe('images', () => {
       code: 'INVALID_INPUT_FORMAT',
       validation_errors: [{ field: 'images' }],
     });
+    const { error } = await chat({ images: ['https://example.org/shot.png'] });
+    expect(error.message).toContain('https://example.org/shot.png: Images are not fetched');
     expect((await chat({ images: Array(6).fill('shot.png') })).error.code).toBe('LIMIT');
     expect(vendor.requests).toEqual([]);
   });

@@ -542,6 +542,7 @@ describe('consensus step by step', () => {
       isError: false,
       status: 'analysis_and_first_model_consulted',
       model_response: { model: models.openai, stance: 'for', status: 'error', error: expect.any(String) },
+      next_steps: expect.stringMatching(/^This model did not answer\./),
       next_step_required: true,
     });
     const { continuation_id } = first.continuation_offer;

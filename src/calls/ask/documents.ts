@@ -57,15 +57,13 @@ export async function collectDocuments(services: CallServices, call: RoutedCall)
   };
 }
 
-type CollectedDocuments = Awaited<ReturnType<typeof collectDocuments>>;
-
 /**
  * Documents and files as one collection. When the vendor failed and nothing else can be read, its own error says more than a
  * list of what is missing. What could be read in another way is named with it.
  */
 export function withDocuments(
   services: CallServices,
-  { files, skipped, failure }: CollectedDocuments,
+  { files, skipped, failure }: Awaited<ReturnType<typeof collectDocuments>>,
   found: Collection,
 ): Collection {
   if (failure && files.length + found.files.length === 0) throw failure;

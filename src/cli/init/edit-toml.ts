@@ -27,8 +27,6 @@ interface Setting {
   inline: boolean;
 }
 
-type Layout = ReturnType<typeof layoutOf>;
-
 function layoutOf(text: string) {
   const tables: AST.TOMLTable[] = [];
   const settings: Setting[] = [];
@@ -97,7 +95,7 @@ function withoutTable(text: string, { range: [from, to] }: AST.TOMLTable): strin
 }
 
 /** Inline and dotted forms of the same table are rare, and a second definition would make the file invalid. */
-function refuseOtherForms({ settings }: Layout, path: readonly [string, string]): void {
+function refuseOtherForms({ settings }: ReturnType<typeof layoutOf>, path: readonly [string, string]): void {
   const [key, name] = path;
   const other = settings.find(
     ({ path: full, table }) => full[0] === key && (full.length === 1 || full[1] === name) && !beginsWith(table, path),

@@ -100,10 +100,8 @@ const rules = [
 const leastWindow = 32_000;
 const maxArgsLength = 300;
 
-type RecordedCall = ToolCallRecord & { round: number; elapsed_ms: number };
-
 export interface RunRecord {
-  calls: RecordedCall[];
+  calls: (ToolCallRecord & { round: number; elapsed_ms: number })[];
   /** Absolute paths of files that it wrote, each once. */
   changed: string[];
   /** What its commands run in; undefined until it begins. */

@@ -52,8 +52,6 @@ export interface StoppedRun extends RunState {
   round: { said: readonly SaidPart[]; outcomes: RoundOutcomes };
 }
 
-type OpenRound = StoppedRun['round'];
-
 /** A run whose gate lets no call wait. */
 export async function runAgent(parts: AgentParts, input: AgentInput): Promise<AgentResult> {
   const result = await runUntilStopped(parts, input);
@@ -200,7 +198,7 @@ const callsIn = ({ said: parts = [] }: Pick<ModelAnswer, 'said'>): ToolCall[] =>
   parts.filter(part => part.type === 'call');
 
 /** Makes the calls of a round that are left; it is over once all have an outcome. */
-async function work(run: Run, open: OpenRound): Promise<RoundOutcomes> {
+async function work(run: Run, open: StoppedRun['round']): Promise<RoundOutcomes> {
   const { parts, input, limits } = run;
   const round = { parts, input, limits, number: run.rounds, left: limits.bytes - bytesBrought(run.all) };
   const made = await callTools(round, callsIn(open), open.outcomes);

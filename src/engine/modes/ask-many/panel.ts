@@ -197,7 +197,11 @@ function nextSteps({ models, heard }: PanelProgress): string {
   const absent = `All models were asked, but not all answered: ${failed.join(', ')}. To ask one of them again, resend its step with the continuation_id.`;
   if (!next)
     return `${failed.length > 0 ? absent : 'All models were heard.'} Bring their verdicts together for the user: 1. where they agree, 2. where they differ and why, minority views included, 3. your recommendation, 4. what to do first, 5. the risks. The thread has each verdict whole ("threads" reads it).`;
-  return `Note in your own words what this verdict adds. Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
+  const heardNow =
+    heard.at(-1)?.status === 'success'
+      ? 'Note in your own words what this verdict adds.'
+      : 'This model did not answer.';
+  return `${heardNow} Then call consensus again with step_number ${heard.length + 1}, the continuation_id and your notes: it asks ${panelistName(next)}, who sees the proposal and the files alone.`;
 }
 
 /** All models in one call, each by itself; then a second round if it is wanted, and one model that brings it all together. */
