@@ -318,6 +318,6 @@ export const rules: StructureRules = {
   deeper: [{ folder: 'engine/modes', depth: 4 }],
   foldable: { lines: 60, files: 0 },
   // Of them 428 of CSS, browser JavaScript and two JSON tables.
-  budgets: { files: 456, lines: 74_445 },
+  budgets: { files: 456, lines: 74_444 },
   traceBudget: { chat: { files: 90, folders: 20, functions: 853 }, debug: { files: 95, folders: 21, functions: 938 } },
 };

@@ -100,7 +100,7 @@ function readDocument(request: SettingsRequest): Record<string, unknown> {
 /** Where JSON breaks, as far as the parser says it: the rest of its message quotes the text, which may hold keys. */
 function faultIn(text: string): string {
   try {
-    JSON.parse(text);
+    JSON.parse(text.replace(/^\uFEFF/, ''));
     return '';
   } catch (error) {
     return / \(line \d+ column \d+\)/.exec(String(error))?.[0] ?? '';

@@ -166,15 +166,14 @@ async function endFamily(leader: number, run: TreeRun): Promise<void> {
   }
 }
 
-/** As this process ends nothing can be waited for: whoever bears the mark is forced, in whatever session. */
-function endMarked(mark: string): void {
-  for (const name of readdirSync('/proc')) {
-    try {
-      if (/^\d+$/.test(name) && readFileSync(`/proc/${name}/environ`, 'latin1').includes(`${mark}\0`))
-        signal(Number(name), 'SIGKILL');
-    } catch {
-      // It has ended, or is another user's.
-    }
+/** As this process ends nothing can be waited for: all that bear the mark are forced, in whatever session. Never throws. */
+function endMarked(mark: string, pid?: string): void {
+  try {
+    if (pid === undefined) for (const name of readdirSync('/proc')) endMarked(mark, name);
+    else if (/^\d+$/.test(pid) && readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${mark}\0`))
+      signal(Number(pid), 'SIGKILL');
+  } catch {
+    // It has ended, or is another user's; or the system lists no processes.
   }
 }
 

@@ -227,8 +227,10 @@ describe('the configuration file', () => {
 
   it('is refused with the place of a slip, where the parser knows it', () => {
     const text = '{\n  "store": "sqlite",\n  "maxCostPerDay": 5,\n}\n';
-    const { message } = refusal({ files: { [`${home}/config.json`]: text } });
-    expect(message).toBe(`${home}/config.json is not a JSON object (line 4 column 1).`);
+    for (const written of [text, `\uFEFF${text}`]) {
+      const { message } = refusal({ files: { [`${home}/config.json`]: written } });
+      expect(message).toBe(`${home}/config.json is not a JSON object (line 4 column 1).`);
+    }
   });
 
   it('is refused when it cannot be read', () => {

@@ -83,7 +83,7 @@ export async function testProduct({
       readEndpoints: readOwnEndpoints,
       readFile: path => (file && path === join(home, 'config.json') ? JSON.stringify(file) : undefined),
     });
-  const start = () => createProduct(configured(), surroundings);
+  const start = async () => createProduct(configured(), surroundings);
   const remove = () => {
     forgetWriters(home);
     return rm(home, { recursive: true, force: true });

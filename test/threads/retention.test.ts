@@ -76,6 +76,13 @@ describe('a process that lives for long', () => {
     expect(warnings).toEqual([]);
   });
 
+  it('leaves no timer behind either where its first write ends only after it was closed', async () => {
+    const { clock, write, close } = longLived();
+    await close();
+    await write();
+    expect(clock.pending()).toBe(0);
+  });
+
   it('leaves the store alone until it writes itself', async () => {
     const { store, clock, stored } = longLived();
     await threadWith(store, ['a'], { expiresAt: start + 1_000 });
