@@ -11,6 +11,7 @@ import {
   plainModel,
   setting,
 } from '../models/provider.ts';
+import { isDated } from '../models/routing/names.ts';
 import type { Fetch } from './shared/http.ts';
 import { withLooseSchemas } from './shared/json-schema.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -79,13 +80,12 @@ const entriesOf = (list: string | undefined): string[] =>
 
 function deployed(name: string, model: string, thinks: boolean, all: readonly ModelInfo[]): ModelInfo {
   const wanted = model.toLowerCase();
-  const known = all.find(
-    ({ provider, id, aliases }) => provider === 'openai' && (id.toLowerCase() === wanted || aliases.includes(wanted)),
-  );
-  const facts = known ?? plainModel({ provider: 'azure', id: model, ...assumed });
+  const own = all.filter(({ provider }) => provider === 'openai');
+  const known = own.find(({ id, aliases }) => id.toLowerCase() === wanted || aliases.includes(wanted));
+  const facts = known ?? own.find(it => isDated(it, model)) ?? plainModel({ provider: 'azure', id: model, ...assumed });
   const efforts = thinks && facts.efforts.length === 0 ? (['low', 'medium', 'high'] as const) : facts.efforts;
-  const own = { provider: 'azure', id: name, deployed: facts.id, name: `${facts.name} (${name})`, aliases: [] };
-  return { ...facts, ...own, efforts, reasoning: thinks || facts.reasoning };
+  const renamed = { provider: 'azure', id: name, deployed: facts.id, name: `${facts.name} (${name})`, aliases: [] };
+  return { ...facts, ...renamed, efforts, reasoning: thinks || facts.reasoning };
 }
 
 export const azure = defineProvider({

@@ -34,7 +34,7 @@ export async function prepareContext(services: CallServices, call: RoutedCall): 
   });
   const collected = withDocuments(services, documents, found);
   const skipped = [...collected.skipped, ...images.skipped];
-  refuseIfNothingReadable(call, collected.files.length + images.records.length, skipped);
+  refuseIfNothingReadable(call, collected.files.length + images.records.length, skipped, images.skipped);
   const missing = skipped.filter(({ code }) => code === 'not_found').map(({ path }) => path);
   const searched = call.common.useSearch ? await searchFiles(services, call) : { found: [], warnings: [] };
   const parts = { draft, images, collected, found: searched.found };

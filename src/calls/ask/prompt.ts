@@ -63,11 +63,12 @@ async function includeFiles(request: Omit<FileInclusion, keyof IncludedFiles>): 
   return into;
 }
 
-/** Refuses a call none of whose files can be read, before a model is paid. A question whose files are just missing is asked. */
+/** Refuses a call none of whose files and images can be read, before a model is paid. A question whose files are just missing is asked. */
 export function refuseIfNothingReadable(
   { plan: { files, fileIds = [], images = [], aboutFiles } }: RoutedCall,
   read: number,
   skipped: readonly Skip[],
+  skippedImages: readonly Skip[],
 ): void {
   const others = fileIds.length + images.length;
   if (files.length + others === 0 || read > 0) return;
@@ -76,9 +77,8 @@ export function refuseIfNothingReadable(
   const codes = skipped.map(({ code }) => code);
   throw fileError(codes, `None of the named files can be read. ${reasons.join(' ')}`, {
     next: 'Name files inside the project (see PROJECT_ROOT or POLYLOGUE_ROOTS), or send the call without files.',
-    validationErrors: skipped.slice(0, 20).map(({ code, path }) => {
-      const isImage = files.length + fileIds.length === 0 || images.some(image => image.startsWith(path));
-      return { field: isImage ? 'images' : 'files', error: `${code}: ${path}` };
+    validationErrors: skipped.slice(0, 20).map(skip => {
+      return { field: skippedImages.includes(skip) ? 'images' : 'files', error: `${skip.code}: ${skip.path}` };
     }),
   });
 }

@@ -89,9 +89,8 @@ export function overlay(models: readonly ModelInfo[], provider: string, file: un
     }
     const strange = Object.keys(parsed.data).filter(key => !Object.hasOwn(schema.shape, key) && !key.startsWith('_'));
     if (strange.length > 0) warnings.push(`${where} has members that mean nothing here: ${strange.join(', ')}.`);
-    const aliases = usableAliases(parsed.data, merged, claimed, problem =>
-      warnings.push(`${where} goes without ${problem}.`),
-    );
+    const warn = (problem: string) => warnings.push(`${where} goes without ${problem}.`);
+    const aliases = usableAliases({ ...parsed.data, provider }, merged, claimed, warn);
     const entry = { ...parsed.data, model_name: idOf(parsed.data), aliases };
     for (const alias of [...(aliases ?? []), entry.model_name.toLowerCase()]) claimed.set(alias, entry.model_name);
     merged = withEntry(merged, provider, entry);
@@ -115,7 +114,7 @@ function nameProblem(id: string, claimed: Map<string, string>): string | undefin
 
 /** A name can mean one model only: what another entry claimed, or another model's id, is no alias. A deployment has its model's name. */
 function usableAliases(
-  entry: Entry,
+  entry: Entry & { provider: string },
   models: readonly ModelInfo[],
   claimed: Map<string, string>,
   warn: (problem: string) => void,
@@ -125,8 +124,9 @@ function usableAliases(
     if (alias === 'auto') return 'is not a model name';
     if (claimed.has(alias)) return `is taken by "${claimed.get(alias)}"`;
     const owner = models.find(({ id }) => id.toLowerCase() === alias);
-    const isOther = owner && alias !== name && !sameModel(owner, { id: name }) && !isDated(owner, name);
-    return isOther ? `is the id of a model of ${owner.provider}` : undefined;
+    if (!owner || alias === name || sameModel(owner, { id: name })) return undefined;
+    const isRelease = owner.provider !== entry.provider && isDated(owner, name);
+    return isRelease ? undefined : `is the id of a model of ${owner.provider}`;
   };
   // Also the name of its model, where no other has that for an alias.
   const isFree = !claimed.has(name) && !models.some(({ aliases }) => aliases.includes(name));

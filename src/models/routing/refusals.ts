@@ -46,14 +46,14 @@ export function unknownModelError(eligible: EligibleModels, name: string, provid
 
 /** The model exists, but none of its rows may be used. */
 export function refusedError(eligible: EligibleModels, name: string, rows: readonly ModelInfo[]): AppError {
-  const twins = eligible.roster.models.filter(model => rows.some(row => sameModel(row, model)));
+  const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
+  const gone = refused.find(({ why }) => why === 'retired');
+  const twins = eligible.roster.models.filter(model => !gone && rows.some(row => sameModel(row, model)));
   for (const model of [...rows, ...twins]) {
     const why = eligible.refusal(model);
     if (isRestriction(why)) return restrictedError(eligible, name, model, why);
   }
-  const refused = rows.map(model => ({ model, why: eligible.refusal(model) }));
   if (!hasProvider(eligible)) return noProviderError(eligible);
-  const gone = refused.find(({ why }) => why === 'retired');
   if (gone) return retiredError(eligible, name, gone.model);
   const [first] = refused.filter(({ why }) => why === 'no_key');
   if (first) return unconfiguredError(eligible, name, first.model.provider, rows);

@@ -13,7 +13,7 @@ import {
   shortened,
   toOffer,
 } from './eligible-models.ts';
-import { isDated, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
+import { isDated, ownId, resolveEffort, resolveSuffix, type Suffixed, sameModel, splitSuffix } from './names.ts';
 import * as refusals from './refusals.ts';
 import { type ModelRequirements, requirementsOf } from './requirements.ts';
 import type { ModelRequest, RosterProvider } from './roster.ts';
@@ -142,7 +142,7 @@ function servers(eligible: EligibleModels, rows: readonly ModelInfo[], scope?: R
   const named = byPriority(rows.filter(model => eligible.refusal(model) === undefined));
   if (scope && named.length === 0) return [];
   const twins = eligible.open.filter(model => !rows.includes(model) && rows.some(row => sameModel(row, model)));
-  const dated = (model: ModelInfo) => rows.some(row => isDated(row, model.id));
+  const dated = (model: ModelInfo) => rows.some(row => isDated(row, ownId(model)));
   const all = [...named, ...byPriority(named.length + twins.length > 0 ? twins : eligible.open.filter(dated))];
   const [first] = all;
   // What was bound for this machine stays on it.
@@ -167,7 +167,7 @@ function resolveMatch(
   const settle = (model: ModelInfo) => settleFor(eligible, model, suffix);
   const settled = settle(first);
   const fitting = others.filter(model => unmetNeeds(eligible, model).length <= unmetNeeds(eligible, first).length);
-  const effort = settled.effort ?? eligible.request.effort;
+  const effort = (suffix && settled.effort) ?? eligible.request.effort;
   const stand = eligible.request.allowFallback ? substitutes(eligible, first, [first, ...fitting], effort) : [];
   const corrected = how === 'spelling' || how === 'guess' ? { from: name, to: first.id } : undefined;
   return {

@@ -156,8 +156,8 @@ export async function askCli(parts: AskCliParts, cli: ConfiguredCli, question: C
     clock: parts.clock,
     signal: stops.signal,
     onOutput(chunk, from) {
-      // Without events, what it prints is its answer.
-      if (phase === 'silent' && (from === 'stderr' || cli.read) && cli.login.test(chunk.toString('utf8'))) {
+      // One without events says nothing while it works: nobody can tell whether it waits.
+      if (phase === 'silent' && cli.read && cli.login.test(chunk.toString('utf8'))) {
         phase = 'asks';
         stops.settle(loginMs);
       }

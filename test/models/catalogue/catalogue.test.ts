@@ -243,6 +243,7 @@ describe("the operator's models file", () => {
     ['openrouter', [{ model_name: 'x/y' }, { model_name: 'z', is_custom: true }], { 'x/y': [], z: [] }, []],
     ['dial', [{ model_name: 'o3-2025-04-16', aliases: ['o3'] }], { 'o3-2025-04-16': ['o3'] }, []],
     ['dial', [{ model_name: 'o3-2025-04-16', aliases: ['o1'] }], { 'o3-2025-04-16': [] }, [/"o1", which is the id/]],
+    ['openai', [{ model_name: 'o3-2025-04-16', aliases: ['o3'] }], { 'o3-2025-04-16': [] }, [/"o3", which is the id/]],
     [
       'azure',
       [

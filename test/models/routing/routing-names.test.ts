@@ -309,6 +309,21 @@ describe('the wish to think', () => {
   it('yields to a suffix', () => {
     expect(resolve('o3:low', { effort: 'high' }).candidates[0]?.effort).toBe('low');
   });
+
+  it('is, where nobody has one, what the operator wrote of each model that may answer, else that of the tool', () => {
+    const models = loadCatalogue().filter(({ id }) => ['gpt-5.1', 'gpt-5.2', 'grok-4.7'].includes(id));
+    const usual = models.map(model => (model.id === 'gpt-5.2' ? { ...model, usualEffort: 'low' as const } : model));
+    const place = { roster: rosterOf(vendors, usual), allowFallback: true, toolEffort: 'high' as const };
+    const effortsOf = (name: string, effort?: 'medium') =>
+      Object.fromEntries(
+        resolve(name, { ...place, ...(effort && { effort }) }).candidates.map(each => [each.model.id, each.effort]),
+      );
+    const own = { 'grok-4.7': 'high', 'gpt-5.1': 'high', 'gpt-5.2': 'low' };
+    for (const name of ['grok-4.7', 'gpt-5.2', 'auto']) expect(effortsOf(name)).toEqual(own);
+    const asked = { 'grok-4.7': 'medium', 'gpt-5.1': 'medium', 'gpt-5.2': 'medium' };
+    expect(effortsOf('gpt-5.2', 'medium')).toEqual(asked);
+    expect(effortsOf('gpt-5.2:medium')).toEqual(asked);
+  });
 });
 
 describe('a named model elsewhere', () => {

@@ -26,6 +26,21 @@ describe('a list of models', () => {
     const place = { ...only('openrouter'), policy: { allowed: { openrouter: ['opus'] } } };
     for (const name of ['o3', 'claude-sonnet-4-5']) expect(refusalOf(name, place).class).toBe('restricted');
     expect(refusalOf('o3', { ...only('google'), policy: place.policy }).class).toBe('no_key');
+    const models = loadCatalogue().map(model =>
+      model.id === 'gpt-5.2' ? { ...model, status: 'retired' as const } : model,
+    );
+    const roster = rosterOf(['openai', 'openrouter'], models);
+    for (const name of ['gpt-5.2', 'openai:gpt-5.2'])
+      expect(refusalOf(name, { roster, policy: place.policy }).class).toBe('retired');
+  });
+
+  it('leads a model’s name to a deployment by the dated model that it has, whatever the deployment is called', () => {
+    const known = loadCatalogue();
+    const deployments = 'o3-2025-04-16=gpt-5-mini,prod=o4-mini-2025-04-16';
+    const roster = rosterOf(['azure'], [...known, ...azure.models({ deployments }, known)]);
+    expect(namesOf(resolve('o4-mini', { roster }))).toEqual(['azure/prod']);
+    expect(resolve('prod', { roster }).candidates[0]?.model).toMatchObject({ reasoning: true, temperature: 'none' });
+    expect(refusalOf('o3', { roster }).class).toBe('no_key');
   });
 
   it.each([

@@ -201,6 +201,12 @@ describe('a CLI that waits for a login', () => {
     const rig = await cliRig({ clis: ['gemini'], steps, clock: hastyClock() });
     expect((await rig.call({ prompt: 'x' })).content).toBe('Please log in.');
   });
+
+  it('is not ended where nothing tells that it works', async () => {
+    const steps = [{ err: 'Tool x: authentication required\n' }, { out: 'One.\n' }, { ms: 400 }, { out: 'Two.\n' }];
+    const rig = await cliRig({ clis: ['agy'], steps, clock: hastyClock() });
+    expect((await rig.call({ prompt: 'x', cli_name: 'agy' })).content).toBe('One.\nTwo.\n');
+  });
 });
 
 describe('what stands for a name', () => {

@@ -145,7 +145,7 @@ function afterSpecial({ status, object }: { status: string; object: Record<strin
 
 function expertAnalysis(mode: WorkflowMode, text: string): JsonObject {
   // Who was not asked for JSON may write some among prose, which would be lost.
-  const object = mode.expert?.json ? objectIn(text) : parsedJson(text.trim().replace(/^```(?:json)?\s+|\s+```$/g, ''));
+  const object = mode.expert?.json ? objectIn(text) : parsedJson(text.trim().replace(/^```(?:json)?\s|```$/g, ''));
   if (isRecord(object)) return jsonOf({ ...object, ...mode.expert?.fillIn?.(object) });
   return { status: 'analysis_complete', raw_analysis: text, format: 'text', note: 'The answer is plain text.' };
 }

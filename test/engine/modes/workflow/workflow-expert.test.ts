@@ -78,7 +78,7 @@ describe('the images of a workflow', () => {
 
 it('an image that is not there is named under the field that it came in', async () => {
   const gone = join(rig.root(), 'gone.png');
-  for (const images of [[gone], ['data:image/tiff;base64,AAAA']]) {
+  for (const images of [[gone], ['gone.png'], ['/etc/hosts.png'], ['data:image/tiff;base64,AAAA']]) {
     const { error } = await debug(1, 1, { relevant_files: ['/etc/hosts'], images });
     expect(error.validation_errors.map(({ field }: { field: string }) => field)).toEqual(['relevant_files', 'images']);
   }

@@ -98,6 +98,7 @@ describe('a workflow', () => {
   it.each([
     ['JSON alone is read', '```json\n{"summary": "sound"}\n```', { summary: 'sound' }],
     ['JSON among prose stays there', 'Send {"a": 1}.', { raw_analysis: 'Send {"a": 1}.' }],
+    ['a gap of any length costs no time', `Sound.${' '.repeat(900_000)}Good.`, { format: 'text' }],
   ])('where an expert is asked for prose, %s', async (_name, answer, expected) => {
     await start();
     vendor.script({ answer });
