@@ -11,7 +11,6 @@ import {
   plainModel,
   setting,
 } from '../models/provider.ts';
-import { isDated } from '../models/routing/names.ts';
 import type { Fetch } from './shared/http.ts';
 import { withLooseSchemas } from './shared/json-schema.ts';
 import { answerFetch } from './shared/non-streaming.ts';
@@ -82,7 +81,8 @@ function deployed(name: string, model: string, thinks: boolean, all: readonly Mo
   const wanted = model.toLowerCase();
   const own = all.filter(({ provider }) => provider === 'openai');
   const known = own.find(({ id, aliases }) => id.toLowerCase() === wanted || aliases.includes(wanted));
-  const facts = known ?? own.find(it => isDated(it, model)) ?? plainModel({ provider: 'azure', id: model, ...assumed });
+  const undated = wanted.replace(/-\d{4}(-\d\d-\d\d)?$/, '');
+  const facts = known ?? own.find(it => it.id === undated) ?? plainModel({ provider: 'azure', id: model, ...assumed });
   const efforts = thinks && facts.efforts.length === 0 ? (['low', 'medium', 'high'] as const) : facts.efforts;
   const renamed = { provider: 'azure', id: name, deployed: facts.id, name: `${facts.name} (${name})`, aliases: [] };
   return { ...facts, ...renamed, efforts, reasoning: thinks || facts.reasoning };
